@@ -141,7 +141,7 @@ SIM    := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/sim
 $(BUILD)/obj/tests/unit/%.o $(BUILD)/obj/mini/tests/unit/%.o: CFLAGS += -O0 $(if $(SAN)$(UNITDEBUG),,-g0)
 UNITLD := $(if $(SAN),,$(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold))
 
-$(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_call% test_accept test_unmet),$(UNIT)): $(call obj,$(FAKECONN))
+$(filter $(addprefix $(UNITDIR)/tests/unit/,test_ready% test_call% test_accept test_unmet%),$(UNIT)): $(call obj,$(FAKECONN))
 $(addprefix $(UNITDIR)/tests/unit/test_conn_,handback native): $(BUILD)/obj/tests/native/loop.o
 $(UNITDIR)/tests/unit/test_procfs: $(BUILD)/obj/tools/run/procfs.o
 $(UNITDIR)/tests/unit/test_figures: $(BUILD)/obj/tools/stat/figures.o

@@ -48,17 +48,12 @@ static socklen_t room_for_name(int fd, const struct sockaddr *addr, const sockle
  * not ask for it. Returns fd. */
 static int tells_name(int fd, const struct sockaddr *addr, const socklen_t *len, socklen_t room)
 {
-	struct rr_sock *so;
-	struct rr_conn *c = room && fd >= 0 ? rr_conn_met(fd, &so) : NULL;
+	struct rr_sock *so = room && fd >= 0 && *len <= room ? rr_fdt_sock(fd) : NULL;
 
-	if (!c) {
-		if (rr_unmet_any() && room && fd >= 0 && *len <= room)
-			rr_unmet_hears(fd, true, addr, *len);
-		return fd;
+	if (so) {
+		rr_sock_hears(so, true, addr, *len);
+		rr_file_put(&so->f);
 	}
-	if (*len <= room)
-		rr_conn_named(c, true, addr, *len);
-	rr_file_put(&so->f);
 	return fd;
 }
 

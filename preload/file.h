@@ -9,11 +9,11 @@
  * The objects live in type-stable slabs: a stale pointer can be asked for a reference, and
  * refuses. */
 
-#include <netinet/in.h>
 #include <stdatomic.h>
 
 #include "core/base/compiler.h"
 #include "core/base/types.h"
+#include "core/conn/first.h"
 
 struct rr_conn;
 struct rr_ep_watch;
@@ -39,25 +39,19 @@ enum {
 					   * in the kernel (accept.c) */
 	RR_SOCK_PLAIN		= 1 << 4, /* the kernel's for ever, whatever conn says */
 	RR_SOCK_EDGES		= 1 << 6, /* an epoll set watches it for edges, or has done */
-	RR_SOCK_UNMET		= 1 << 7, /* accepted, and the kernel's alone so far; see
+	RR_SOCK_UNMET		= 1 << 7, /* connected, and the kernel's alone so far; see
 					   * unmet.h … */
 	RR_SOCK_MEETING		= 1 << 8, /* … and a call of this thread is at work on it */
 };
 
-/* What has gone by on a connection that has not been met (unmet.c). */
+/* A connection that has not been met (unmet.c). */
 struct rr_unmet {
-	rr_time since;		/* when accept() returned it … */
+	rr_time since;		/* when accept() or connect() returned it … */
 	rr_time looked;		/* … and when its queue was last looked at; both by the coarse
 				 * clock */
-	uint32_t next;		/* bytes of the call at the front of the queue; 0: not known */
-	uint32_t in, out;	/* bytes of the call that was read and of its reply; 0: none */
-	int err;		/* an error of the socket that the app has yet to be told */
-	bool ended;		/* the peer's end is all that the queue holds */
-	bool alone;		/* `next` is all that it held */
-	/* What the kernel has told the app of the addresses, our own and the peer's, and how
-	 * long they are; 0: nothing. */
-	struct sockaddr_in6 end[2];
-	uint8_t told[2];
+	bool ended;		/* server: the peer's end is all that the queue holds */
+	bool ready;		/* client: the kernel has said that something is there */
+	struct rr_conn_passed past;
 };
 
 struct rr_sock {

@@ -98,7 +98,7 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	struct rr_sock *so;
 	struct rr_conn *c;
 	int saved = errno;
-	ssize_t r, want;
+	ssize_t r = 0, want;
 
 	pthread_testcancel();
 	if (rr_unmet_any() && rr_unmet_send(fd, iov, n, flags, &r)) {
@@ -108,11 +108,14 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	}
 	c = rr_conn_at(fd, &so);
 	if (!c)
-		return RR_CONN_KERNEL;
-	r = want = vet(iov, n);
+		return r ? r : RR_CONN_KERNEL;
+	want = vet(iov, n);
+	if (want < 0)
+		r = want;
 	if (want >= 0) {
-		r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
-						rr_conn_send(c, fd, iov, n, flags);
+		if (!r)
+			r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
+							rr_conn_send(c, fd, iov, n, flags);
 		rr_sock_after(so, c);
 		if (unlikely(r != want))
 			r = rr_further_send(so, c, fd, rr_iov_begin(iov, n, (size_t)want),

@@ -126,7 +126,7 @@ bool rr_sock_adopt(int fd, struct rr_conn *c)
 
 	if (!so)
 		return false;
-	if (!c && !rr_unmet_begin(so))
+	if (!c && !rr_unmet_begin(so, NULL, 0))
 		c = rr_conn_server(fd);
 	if (c) {
 		atomic_store_explicit(&so->conn, c, memory_order_release);
@@ -177,28 +177,45 @@ bool rr_sock_inherit(int fd)
 	return ok;
 }
 
+void rr_sock_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, socklen_t len)
+{
+	struct rr_conn *c = rr_sock_conn(so);
+
+	if (c)
+		rr_conn_named(c, peer, addr, len);
+	else if (rr_unmet_is(so))
+		rr_unmet_hears(so, peer, addr, len);
+}
+
 void rr_sock_plain(struct rr_sock *so)
 {
 	struct rr_conn *c = atomic_load_explicit(&so->conn, memory_order_acquire);
 
-	if (!c || atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_acq_rel) &
-		  RR_SOCK_PLAIN)
+	if ((!c && !rr_unmet_is(so)) ||
+	    atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_acq_rel) &
+	    RR_SOCK_PLAIN)
 		return;
-	rr_conn_vanished(c);
-	rr_sock_sync(so);
+	if (c) {
+		rr_conn_vanished(c);
+		rr_sock_sync(so);
+	}
 }
 
 /* The kernel has accepted this connect(), so addr is readable. Makes the connection, once a
- * socket. */
+ * socket; what is connected again is met. */
 static void connecting(struct rr_sock *so, int fd, const struct sockaddr *addr, socklen_t len)
 {
 	struct rr_conn *c;
 
-	if (!rr_init_core() ||
-	    atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING, memory_order_acq_rel) &
-	    RR_SOCK_CONNECTING)
+	if (!rr_init_core())
 		return;
-	c = rr_conn_client(fd, addr, len);
+	if (atomic_fetch_or_explicit(&so->flags, RR_SOCK_CONNECTING, memory_order_acq_rel) &
+	    RR_SOCK_CONNECTING) {
+		if (rr_unmet_is(so))
+			rr_unmet_meet(so, fd);
+		return;
+	}
+	c = rr_unmet_begin(so, addr, len) ? NULL : rr_conn_client(fd, addr, len);
 	if (!c)
 		return;
 	atomic_store_explicit(&so->conn, c, memory_order_release);

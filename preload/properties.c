@@ -129,22 +129,18 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
  * the kernel has said, to tell the peer (it may be behind a proxy). */
 static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
-	struct rr_sock *so;
-	bool wants = addr && !rr_bad_ptr(len);
-	struct rr_conn *c = wants ? rr_conn_met(fd, &so) : NULL;
-	socklen_t room = c || (wants && rr_unmet_at(fd)) ? *len : 0;
+	bool wants = addr && rr_fdt_has(fd) && !rr_bad_ptr(len);
+	struct rr_sock *so = wants ? rr_fdt_sock(fd) : NULL;
+	struct rr_conn *c = so && rr_sock_check(so, fd) ? rr_sock_conn(so) : NULL;
+	socklen_t room = so ? *len : 0;
 	int rc = 0;
 
 	if (!c || !rr_conn_name(c, peer, addr, len))
 		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
-	if (!c) {
-		if (room && !rc && *len <= room)
-			rr_unmet_hears(fd, peer, addr, *len);
-		return rc;
-	}
-	if (!rc && *len <= room)
-		rr_conn_named(c, peer, addr, *len);
-	rr_file_put(&so->f);
+	if (so && !rc && *len <= room)
+		rr_sock_hears(so, peer, addr, *len);
+	if (so)
+		rr_file_put(&so->f);
 	return rc;
 }
 

@@ -79,6 +79,10 @@ static inline void rr_sock_after(struct rr_sock *so, struct rr_conn *c)
 		rr_sock_sync(so);
 }
 
+/* The kernel has told the app an address of so, our own or the peer's: core/conn need not ask
+ * for it. */
+void rr_sock_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, socklen_t len);
+
 /* so is the kernel's for ever: it was disconnected, or used in a way that only the kernel can
  * serve. */
 void rr_sock_plain(struct rr_sock *so);

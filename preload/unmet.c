@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of one call costs a server almost nothing: it has no struct rr_conn, no entry in
- * the statistics, and the kernel is asked what TCP alone would ask, and once more, by MSG_PEEK,
- * whether the first bytes are an offer. It is met, which makes its connection, with whatever is
- * not a call as each has: an offer, a second call, a call that came in parts, an option, a
- * registration with epoll, fork(), a second thread; and when a wait finds it older than
- * RR_UNMET_MOST, so that rdmarpc-stat shows what stays.
+/* A connection of one call costs almost nothing: it has no struct rr_conn and no entry in the
+ * statistics, and the kernel is asked what TCP alone would ask; a server asks once more, by
+ * MSG_PEEK, whether the first bytes are an offer. It is met, which makes its connection, with
+ * whatever is not one call and its reply as each has them: an offer, a second call, a call that
+ * comes in parts, an option, a registration with epoll, fork(), a second thread; and when a
+ * wait finds it older than RR_UNMET_MOST, so that rdmarpc-stat shows what stays.
  *
  * Only one thread is here at a time, because a process with several has no unmet connections.
  * A signal handler that finds this thread at work on the same one leaves it to TCP for good. */
@@ -23,16 +23,25 @@
 #include "preload/appmem.h"
 #include "preload/sock.h"
 
-#define REPLY	4096u	/* a longer reply may not find room at once */
-
-bool rr_unmet_begin(struct rr_sock *so)
+/* Not a client's where its epoll set or stream would have to be told afterwards. */
+bool rr_unmet_begin(struct rr_sock *so, const struct sockaddr *peer, socklen_t len)
 {
-	if (!__libc_single_threaded || !rr_conn_may_wait())
+	struct rr_conn_passed past;
+
+	if (!__libc_single_threaded ||
+	    atomic_load_explicit(&so->watches, memory_order_relaxed) ||
+	    atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_STDIO ||
+	    !rr_conn_may_wait(&past, !peer, peer, len))
 		return false;
-	so->unmet = (struct rr_unmet){ .since = rr_now_coarse() };
+	so->unmet = (struct rr_unmet){ .since = rr_now_coarse(), .past = past };
 	atomic_fetch_or_explicit(&so->flags, RR_SOCK_UNMET, memory_order_relaxed);
 	atomic_fetch_add_explicit(&rr_unmet_n, 1, memory_order_relaxed);
 	return true;
+}
+
+static void leave(struct rr_sock *so)
+{
+	atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_relaxed);
 }
 
 /* Begins to work on so. False: a handler has interrupted who does. */
@@ -41,7 +50,7 @@ static bool begin_work(struct rr_sock *so)
 	if (!(atomic_fetch_or_explicit(&so->flags, RR_SOCK_MEETING, memory_order_relaxed) &
 	      RR_SOCK_MEETING))
 		return true;
-	atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_relaxed);
+	leave(so);
 	return false;
 }
 
@@ -50,24 +59,20 @@ static void end_work(struct rr_sock *so)
 	atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_MEETING, memory_order_relaxed);
 }
 
-/* sent bytes of iov have gone since the reply that is noted. Of a caller that works on it. */
-static struct rr_conn *meet(struct rr_sock *so, int fd, const struct iovec *iov, int n,
-			    size_t sent)
+/* Since what is noted, `went` bytes of iov have gone out, or `came` have come in. Of a caller
+ * that works on it. */
+static struct rr_conn *meet(struct rr_sock *so, int fd, const struct iovec *iov, size_t went,
+			    size_t came)
 {
-	const struct rr_unmet *u = &so->unmet;
-	struct rr_conn_passed passed = { .in = u->in, .out = u->out, .next = u->next,
-					 .alone = u->alone, .err = u->err };
 	struct rr_conn *c = NULL;
 
-	for (int i = 0; i < 2; i++) {
-		passed.end[i] = (const struct sockaddr *)&u->end[i];
-		passed.len[i] = u->told[i];
-	}
 	if (rr_unmet_is(so) && rr_unmet_unmark(so))
-		c = rr_conn_server_after(fd, &passed);
+		c = rr_conn_after(fd, &so->unmet.past);
 	if (c) {
-		if (sent)
-			rr_conn_went_out(c, iov, n, sent);
+		if (went)
+			rr_conn_went_out(c, iov, 1, went);
+		if (came)
+			rr_conn_came_in(c, iov, 1, came);
 		atomic_store_explicit(&so->conn, c, memory_order_release);
 		rr_ep_sock_conn(so);
 	}
@@ -120,116 +125,165 @@ static void end_and_put(struct rr_sock *so)
 	rr_file_put(&so->f);
 }
 
-void rr_unmet_hears(int fd, bool peer, const struct sockaddr *addr, socklen_t len)
+void rr_unmet_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, socklen_t len)
 {
-	struct rr_sock *so = rr_fdt_sock(fd);
+	struct rr_conn_passed *past = &so->unmet.past;
 
-	if (!so)
+	if (len > sizeof(past->end[0]))
 		return;
-	if (rr_unmet_is(so) && len <= sizeof(so->unmet.end[0])) {
-		memcpy(&so->unmet.end[peer], addr, len);
-		so->unmet.told[peer] = (uint8_t)len;
-	}
-	rr_file_put(&so->f);
+	memcpy(&past->end[peer], addr, len);
+	past->len[peer] = (uint8_t)len;
+	past->given &= !peer;
 }
 
-/* --- what the queue holds --- */
+/* --- what is read ------------------------------------------------------------------------- */
 
-/* Is it known, or known now, what stands at the front of the queue, and is it the app's first
- * call, or the peer's end? If not, it is time to meet. That a second call is the app's is noted
- * for its connection. */
-static bool look(struct rr_unmet *u, int fd)
+/* A filter that allows the app's own call may refuse ours: then all are the app's. */
+static bool is_refused(struct rr_sock *so, ssize_t r)
 {
+	bool is = r < 0 && rr_os_is_filtered(errno);
+
+	if (is)
+		leave(so);
+	return is;
+}
+
+/* Server. Is it known, or known now, what stands at the front of the queue, and is it the app's
+ * first call, or the peer's end? If not, it is time to meet. That a second call is the app's is
+ * noted for its connection. */
+static bool look(struct rr_sock *so, int fd)
+{
+	struct rr_unmet *u = &so->unmet;
 	uint8_t buf[RR_CONN_FIRST];
 	ssize_t n;
 
-	if (u->next || u->ended || u->err)
-		return !u->next || !u->in;
+	if (u->past.next || u->ended || u->past.err)
+		return !u->past.next || !u->past.in;
 	n = syscall(SYS_recvfrom, fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+	if (is_refused(so, n))
+		return false;
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		u->err = errno;	/* the kernel does not tell it again */
+		u->past.err = errno;	/* the kernel does not tell it again */
 	u->ended = n == 0;
 	if (n > 0)
-		u->next = (uint32_t)rr_conn_first_call(buf, (size_t)n);
-	u->alone = u->next && u->next == (size_t)n && u->next < sizeof(buf);
-	return (u->next && !u->in) || u->ended || u->err;
+		u->past.next = (uint32_t)rr_conn_first_call(buf, (size_t)n);
+	u->past.alone = u->past.next && u->past.next == (size_t)n && u->past.next < sizeof(buf);
+	return (u->past.next && !u->past.in) || u->ended || u->past.err;
 }
 
-/* The result of a read that is known to find the call, or -errno. */
-static ssize_t take_call(struct rr_sock *so, int fd, void *buf)
+/* Returns the bytes that were read, or -errno; -EAGAIN also where it is another's to read. */
+static ssize_t take_bytes(struct rr_sock *so, int fd, void *buf, size_t len)
+{
+	ssize_t r = syscall(SYS_recvfrom, fd, buf, len, MSG_DONTWAIT, NULL, NULL);
+
+	return is_refused(so, r) ? -EAGAIN : r < 0 ? -errno : r;
+}
+
+static ssize_t take_call(struct rr_sock *so, int fd, const struct iovec *to)
 {
 	struct rr_unmet *u = &so->unmet;
 	ssize_t r;
 
+	if (!look(so, fd) || u->past.next > to->iov_len)
+		return -EAGAIN;
 	if (u->ended)
 		return 0;
-	if (u->err) {
-		r = -u->err;
-		u->err = 0;
+	if (u->past.err) {
+		r = -u->past.err;
+		u->past.err = 0;
 		return r;
 	}
-	r = syscall(SYS_recvfrom, fd, buf, u->next, MSG_DONTWAIT, NULL, NULL);
-	if (r == (ssize_t)u->next) {
-		u->in = u->next;
-		u->next = 0;
+	r = take_bytes(so, fd, to->iov_base, u->past.next);
+	if (r == (ssize_t)u->past.next) {
+		u->past.in = u->past.next;
+		u->past.next = 0;
 	} else if (r > 0) {	/* somebody else has read, whom we did not see */
-		atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_relaxed);
+		leave(so);
 	}
-	return r < 0 ? -errno : r;
+	return r;
+}
+
+/* A client that has not waited for its reply meets: it may have to wait now. */
+static ssize_t take_reply(struct rr_sock *so, int fd, const struct iovec *to)
+{
+	struct rr_unmet *u = &so->unmet;
+	ssize_t r;
+
+	if (!u->ready)
+		return -EAGAIN;
+	u->ready = false;
+	r = take_bytes(so, fd, to->iov_base, to->iov_len);
+	if (r > 0 && !rr_conn_first_came(&u->past, to->iov_base, (size_t)r))
+		meet(so, fd, to, 0, (size_t)r);
+	return r;
 }
 
 bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc)
 {
 	int saved = errno;
 	struct rr_sock *so;
-	bool mine;
 
 	if (flags || n != 1 || rr_bad_ptr(iov) || !(so = work_at(fd)))
 		return false;
-	mine = look(&so->unmet, fd) && so->unmet.next <= iov->iov_len;
-	if (mine)
-		*rc = take_call(so, fd, iov->iov_base);
-	end_and_put(so);
-	errno = saved;
-	return mine && *rc != -EAGAIN;
-}
-
-/* --- the reply --- */
-
-bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc)
-{
-	int saved = errno;
-	struct rr_unmet *u;
-	struct rr_sock *so;
-	ssize_t r = -1;
-
-	if (flags & ~MSG_NOSIGNAL || n != 1 || rr_bad_ptr(iov) || iov->iov_len > REPLY ||
-	    !(so = work_at(fd)))
-		return false;
-	u = &so->unmet;
-	if (u->in && !u->out && !u->next && !u->ended && !u->err) {
-		r = syscall(SYS_sendto, fd, iov->iov_base, iov->iov_len,
-			    MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
-		*rc = r < 0 ? -errno : r;
-		/* The kernel has read them, so they can be. */
-		if (r > 0 && (size_t)r == iov->iov_len &&
-		    rr_conn_is_record(iov->iov_base, (size_t)r))
-			u->out = (uint32_t)r;
-		else if (r > 0)
-			meet(so, fd, iov, n, (size_t)r);
-	} else {
-		*rc = -EAGAIN;
-	}
+	*rc = (so->unmet.past.server ? take_call : take_reply)(so, fd, iov);
 	end_and_put(so);
 	errno = saved;
 	return *rc != -EAGAIN;
 }
 
-/* --- waits --- */
+/* --- what is written ---------------------------------------------------------------------- */
+
+/* May the app write so much now: the reply to the call that it has read, or the first call? */
+static bool may_go_first(const struct rr_unmet *u, size_t len)
+{
+	const struct rr_conn_passed *p = &u->past;
+
+	return !p->out && rr_conn_may_be_whole(len) &&
+	       (p->server ? p->in && !p->next && !p->err && !u->ended : !p->in);
+}
+
+/* The kernel has read what it has sent, so it can be looked at. */
+static ssize_t put_record(struct rr_sock *so, int fd, const struct iovec *iov)
+{
+	ssize_t r = syscall(SYS_sendto, fd, iov->iov_base, iov->iov_len,
+			    MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
+
+	if (r < 0)
+		return is_refused(so, r) ? -EAGAIN : -errno;
+	if ((size_t)r < iov->iov_len ||
+	    !rr_conn_first_went(&so->unmet.past, iov->iov_base, (size_t)r))
+		meet(so, fd, iov, (size_t)r, 0);
+	return r;
+}
+
+bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc)
+{
+	int saved = errno;
+	struct rr_sock *so;
+	ssize_t r;
+
+	if (flags & ~MSG_NOSIGNAL || n != 1 || rr_bad_ptr(iov) || !(so = work_at(fd)))
+		return false;
+	r = may_go_first(&so->unmet, iov->iov_len) ? put_record(so, fd, iov) : -EAGAIN;
+	end_and_put(so);
+	errno = saved;
+	if (r != -EAGAIN)
+		*rc = r;
+	return r < 0 ? r != -EAGAIN : (size_t)r == iov->iov_len;
+}
+
+/* --- waits -------------------------------------------------------------------------------- */
 
 bool rr_unmet_stays(struct rr_sock *so)
 {
 	return __libc_single_threaded && rr_now_coarse() - so->unmet.since < RR_UNMET_MOST;
+}
+
+/* Client. Is what has come the reply to its first call, or the end in its place? */
+static bool is_replied(struct rr_unmet *u)
+{
+	u->ready = u->past.out && !u->past.in;
+	return u->ready;
 }
 
 bool rr_unmet_told(const struct pollfd *p)
@@ -240,7 +294,7 @@ bool rr_unmet_told(const struct pollfd *p)
 
 	if (p->revents & ~(POLLIN | POLLRDNORM) || !(so = work_at(p->fd)))
 		return false;
-	known = look(&so->unmet, p->fd);
+	known = so->unmet.past.server ? look(so, p->fd) : is_replied(&so->unmet);
 	so->unmet.looked = rr_now_coarse();
 	end_and_put(so);
 	errno = saved;
@@ -254,7 +308,7 @@ bool rr_unmet_seen(const struct pollfd *p)
 
 	if (!p->events || p->events & ~(POLLIN | POLLRDNORM) || !(so = rr_fdt_sock(p->fd)))
 		return false;
-	seen = rr_unmet_is(so) && (so->unmet.next || so->unmet.ended) &&
+	seen = rr_unmet_is(so) && (so->unmet.past.next || so->unmet.ended) &&
 	       so->unmet.looked == rr_now_coarse();
 	rr_file_put(&so->f);
 	return seen;

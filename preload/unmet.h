@@ -2,8 +2,8 @@
 #ifndef RR_UNMET_H
 #define RR_UNMET_H
 
-/* Connections that a server has accepted and not met: they are the kernel's alone, and have no
- * struct rr_conn, until they prove to be more than one call. See unmet.c.
+/* Connections that have not been met: they are the kernel's alone, and have no struct rr_conn,
+ * until they prove to be more than one call. See unmet.c.
  *
  * While there is none, rr_unmet_any() is all that a call pays. The functions that take fd say
  * false for any other, and leave errno alone. */
@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/conn.h"
+#include "core/conn/first.h"
 #include "preload/file.h"
 
 extern _Atomic uint32_t rr_unmet_n;	/* how many there are */
@@ -37,15 +37,8 @@ static inline bool rr_unmet_file(struct rr_file *f)
 	return f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
 }
 
-static inline bool rr_unmet_at(int fd)
-{
-	struct rr_file *f = rr_unmet_any() ? rr_fdt_peek(fd) : NULL;
-
-	return f && rr_unmet_file(f);
-}
-
-/* accept() has returned so: may it stay unmet? */
-bool rr_unmet_begin(struct rr_sock *so);
+/* accept() has returned so, or it was connected to peer (else NULL): may it stay unmet? */
+bool rr_unmet_begin(struct rr_sock *so, const struct sockaddr *peer, socklen_t len);
 /* Makes its connection, unless somebody has. Returns it, or NULL. */
 struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd);
 /* Takes the mark away. False: another call has, or there was none. */
@@ -63,15 +56,17 @@ static inline void rr_unmet_gone(struct rr_sock *so)
 {
 	if (unlikely(atomic_load_explicit(&so->flags, memory_order_relaxed) & RR_SOCK_UNMET) &&
 	    rr_unmet_unmark(so))
-		rr_conn_server_none();
+		rr_conn_never(&so->unmet.past);
 }
 
 /* The kernel has told the app an address of it. */
-void rr_unmet_hears(int fd, bool peer, const struct sockaddr *addr, socklen_t len);
+void rr_unmet_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, socklen_t len);
 /* Meets each that there is: the process forks. */
 void rr_unmet_meet_all(void);
 
-/* The app reads or writes: true: *rc is the result, as rr_io_recv()'s. */
+/* The app reads or writes. True: *rc is the result, as rr_io_recv()'s and rr_io_send()'s.
+ * False: its connection goes on, if it has one by now; where a part has been written, *rc is
+ * set to its bytes. */
 bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc);
 bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *rc);
 

@@ -27,7 +27,6 @@
 
 #include "core/base/types.h"
 #include "core/engine/params.h"
-#include "core/wire/recmark.h"
 
 struct rr_conn;
 
@@ -112,40 +111,9 @@ void rr_conn_setup(const struct rr_conn_params *p);
 
 /* The connection for a socket that connect() was called on (peer as given to it), or that
  * accept() returned. NULL: plain TCP, because of a rule or lack of memory. The caller holds the
- * one reference until rr_conn_free(). */
+ * one reference until rr_conn_free(). Such as may be made later: first.h. */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len);
 struct rr_conn *rr_conn_server(int fd);
-
-/* A server may leave a connection to the kernel until it proves to be more than one call
- * (preload/unmet.c), and make it then by rr_conn_server_after(). Is that so for each one, or is
- * there a rule or a log that wants to know of it at once? */
-bool rr_conn_may_wait(void);
-/* head[0..have) stands at the front of the queue, where a record begins. The length of the call
- * there, if it is whole, in one fragment, and certainly the app's; or 0. Of head it wants as
- * much as there is, RR_CONN_FIRST bytes at most. */
-size_t rr_conn_first_call(const uint8_t *head, size_t have);
-#define RR_CONN_FIRST	512u
-/* Are these len bytes one record in one fragment, and not an empty one? */
-static inline bool rr_conn_is_record(const uint8_t *p, size_t len)
-{
-	return len > RR_RM_HDR && p[0] & 0x80 && rr_rm_len(p) == len - RR_RM_HDR;
-}
-struct rr_conn_passed {
-	uint32_t in, out;	/* bytes of the call that was read, and of its reply; 0: none */
-	uint32_t next;		/* rr_conn_first_call() of what is in the queue; 0: unknown */
-	bool alone;		/* … and nothing else is */
-	int err;		/* an error of the socket that the app has yet to be told */
-	/* Our own address and the peer's, and their lengths; 0: not known. */
-	const struct sockaddr *end[2];
-	socklen_t len[2];
-};
-/* As rr_conn_server(), when so much has gone by. */
-struct rr_conn *rr_conn_server_after(int fd, const struct rr_conn_passed *p);
-/* More went out by the kernel before anybody else had the connection: the first len bytes of
- * iov. */
-void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
-/* A connection is over for which none of these was called: counts it. */
-void rr_conn_server_none(void);
 
 /* The app listens on fd: makes it known to clients of this host that connections there can be
  * carried. Returns a handle for rr_conn_serves_not(), to be called when it no longer listens;

@@ -150,9 +150,26 @@ struct rr_conn *rr_conn_server(int fd)
 	return rr_fake.server ? rr_fake.server(fd) : NULL;
 }
 
-bool rr_conn_may_wait(void)
+bool rr_conn_may_wait(struct rr_conn_passed *f, bool server, const struct sockaddr *peer, socklen_t len)
 {
-	return rr_fake.may_wait && rr_fake.may_wait();
+	*f = (struct rr_conn_passed){ .server = server };
+	return rr_fake.may_wait && rr_fake.may_wait(server, peer, len);
+}
+
+bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len)
+{
+	if (rr_fake.first_went ? !rr_fake.first_went(f, p, len) : !rr_conn_is_record(p, len))
+		return false;
+	f->out = (uint32_t)len;
+	return true;
+}
+
+bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
+{
+	if (!rr_conn_is_record(p, len))
+		return false;
+	f->in = (uint32_t)len;
+	return true;
 }
 
 size_t rr_conn_first_call(const uint8_t *head, size_t have)
@@ -161,10 +178,12 @@ size_t rr_conn_first_call(const uint8_t *head, size_t have)
 	return rr_fake.first_call ? rr_fake.first_call(head, have) : 0;
 }
 
-struct rr_conn *rr_conn_server_after(int fd, const struct rr_conn_passed *p)
+struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)
 {
 	spoil_errno();
-	return rr_fake.server_after ? rr_fake.server_after(fd, p) : rr_conn_server(fd);
+	return rr_fake.after  ? rr_fake.after(fd, f) :
+	       f->server      ? rr_conn_server(fd)   :
+				rr_conn_client(fd, (const struct sockaddr *)&f->end[1], f->len[1]);
 }
 
 void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
@@ -173,11 +192,17 @@ void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t 
 		rr_fake.went_out(c, iov, n, len);
 }
 
-void rr_conn_server_none(void)
+void rr_conn_came_in(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	if (rr_fake.came_in)
+		rr_fake.came_in(c, iov, n, len);
+}
+
+void rr_conn_never(const struct rr_conn_passed *f)
 {
 	spoil_errno();
-	if (rr_fake.server_none)
-		rr_fake.server_none();
+	if (rr_fake.never)
+		rr_fake.never(f);
 }
 
 ssize_t rr_conn_recv(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)

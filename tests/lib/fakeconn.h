@@ -60,11 +60,13 @@ struct rr_fake_script {
 	struct rr_conn *(*client)(int fd, const struct sockaddr *peer, socklen_t len);
 	struct rr_conn *(*server)(int fd);
 	/* Of connections that are not met: without may_wait each is met at once. */
-	bool (*may_wait)(void);
+	bool (*may_wait)(bool server, const struct sockaddr *peer, socklen_t len);
 	size_t (*first_call)(const uint8_t *head, size_t have);
-	struct rr_conn *(*server_after)(int fd, const struct rr_conn_passed *p);
+	bool (*first_went)(struct rr_conn_passed *f, const uint8_t *p, size_t len);
+	struct rr_conn *(*after)(int fd, const struct rr_conn_passed *f);
 	void (*went_out)(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
-	void (*server_none)(void);
+	void (*came_in)(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
+	void (*never)(const struct rr_conn_passed *f);
 	struct rr_conn *(*listener)(int fd);
 	struct rr_conn *(*dial)(int fd, const struct sockaddr *peer, socklen_t len);
 	int (*dialed)(struct rr_conn *c, int fd, bool wait);

@@ -28,8 +28,9 @@ void rr_conn_serves_not(uint32_t which)
 	(void)which;
 }
 
-void rr_conn_server_none(void)
+void rr_conn_never(const struct rr_conn_passed *f)
 {
+	(void)f;
 	never_met++;
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/base/state.h"
+#include "core/conn/first.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "tests/unit/conn_pair.h"
 
@@ -43,7 +44,7 @@ static size_t kernel_sends(size_t n)
 static void is_made(const struct rr_conn_passed *passed)
 {
 	rr_conn_free(p.server.c);
-	p.server.c = rr_conn_server_after(p.server.fd, passed);
+	p.server.c = rr_conn_after(p.server.fd, passed);
 	cr_assert_not_null(p.server.c);
 }
 
@@ -59,21 +60,23 @@ static void goes_on_until_carried(void)
 Test(conn_after, behind_a_call_and_its_reply)
 {
 	struct sockaddr_in peer = { .sin_family = AF_INET }, own = peer;
-	struct rr_conn_passed passed = { 0 };
+	struct rr_conn_passed passed = { .server = true };
 	size_t n = rr_test_call(out, 1, 100, 1);
 
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
 	kernel_takes(n);
 	passed.in = (uint32_t)n;
 	n = rr_test_reply(out, 1, 300, 1);
-	passed.out = (uint32_t)kernel_sends(n);
+	kernel_sends(n);
+	cr_assert(rr_conn_first_went(&passed, out, n));
+	cr_assert(passed.out == n && !passed.called && !passed.asked);
 	cr_assert_eq(rr_end_recv(&p.client, NULL, in, n), (ssize_t)n);
 	passed.next = 5;
 	passed.alone = true;
 	peer.sin_port = 7;
 	own.sin_port = 8;
-	passed.end[1] = (struct sockaddr *)&peer;
-	passed.end[0] = (struct sockaddr *)&own;
+	memcpy(&passed.end[1], &peer, sizeof(peer));
+	memcpy(&passed.end[0], &own, sizeof(own));
 	passed.len[0] = passed.len[1] = sizeof(own);
 	is_made(&passed);
 	cr_assert(p.server.c->whole && p.server.c->told[0] && p.server.c->told[1]);
@@ -94,7 +97,7 @@ Test(conn_after, behind_a_call_and_its_reply)
 
 Test(conn_after, behind_a_call_and_a_part_of_its_reply)
 {
-	struct rr_conn_passed passed = { 0 };
+	struct rr_conn_passed passed = { .server = true };
 	size_t n = rr_test_call(out, 1, 100, 1), half;
 	struct iovec iov[2];
 
@@ -117,14 +120,14 @@ Test(conn_after, behind_a_call_and_a_part_of_its_reply)
 
 Test(conn_after, before_anything_has_gone_by)
 {
-	is_made(&(struct rr_conn_passed){ 0 });
+	is_made(&(struct rr_conn_passed){ .server = true });
 	cr_assert_eq(rr_conn_st(p.server.c), RR_S_NEW);
 	goes_on_until_carried();
 }
 
 Test(conn_after, with_an_error_that_is_yet_to_be_told)
 {
-	is_made(&(struct rr_conn_passed){ .in = 44, .err = ECONNRESET });
+	is_made(&(struct rr_conn_passed){ .server = true, .in = 44, .err = ECONNRESET });
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), -ECONNRESET);
 	cr_assert_neq(rr_end_try_recv(&p.server, in, 9, 0), -ECONNRESET);
 }
@@ -162,6 +165,17 @@ static enum rr_mode mode_played(bool server, const struct sockaddr *local, const
 	return mode;
 }
 
+static bool may_wait(void)
+{
+	struct rr_conn_passed f;
+
+	memset(&f, 5, sizeof(f));
+	if (!rr_conn_may_wait(&f, true, NULL, 0))
+		return false;
+	cr_assert(f.server && !f.given && !f.in && !f.out && !f.next && !f.err && !f.len[0] && !f.len[1] && !f.asked);
+	return true;
+}
+
 Test(conn_after, where_each_is_wanted_at_once)
 {
 	const bool alike = rr_test_params.alike;
@@ -169,19 +183,19 @@ Test(conn_after, where_each_is_wanted_at_once)
 	rr_test_params.mode = mode_played;
 	rr_test_params.alike = true;
 	mode = RR_MODE_AUTO;
-	cr_assert(rr_conn_may_wait());
+	cr_assert(may_wait());
 	mode = RR_MODE_REQUIRE;
-	cr_assert_not(rr_conn_may_wait());
+	cr_assert_not(may_wait());
 	mode = RR_MODE_TCP;
-	cr_assert_not(rr_conn_may_wait());
+	cr_assert_not(may_wait());
 	mode = RR_MODE_AUTO;
 	rr_test_params.alike = false;
-	cr_assert_not(rr_conn_may_wait());
+	cr_assert_not(may_wait());
 	rr_test_params.alike = true;
 	atomic_store(&rr_log_level, RR_LOG_INFO);
-	cr_assert_not(rr_conn_may_wait());
+	cr_assert_not(may_wait());
 	atomic_store(&rr_log_level, RR_LOG_WARN);
-	cr_assert(rr_conn_may_wait());
+	cr_assert(may_wait());
 	atomic_store(&rr_log_level, RR_LOG_OFF);
 	rr_test_params.alike = alike;
 }
@@ -192,6 +206,6 @@ Test(conn_after, one_that_was_never_made_is_counted)
 
 	rr_test_params.stats = rr_test_segment;
 	seg = rr_test_segment(true);
-	rr_conn_server_none();
+	rr_conn_never(&(struct rr_conn_passed){ .server = true });
 	cr_assert(seg->carriers[RR_CARRIER_TCP] == 1 && seg->reasons[RR_R_NO_OFFER] == 1);
 }

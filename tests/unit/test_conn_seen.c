@@ -6,6 +6,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/stats_abi.h"
+#include "core/conn/first.h"
 #include "core/conn/upgrade/when.h"
 #include "tests/lib/connpair.h"
 
@@ -115,6 +116,21 @@ Test(conn_seen, a_server_that_a_rule_leaves_to_tcp_is_seen)
 	by_rule(true);
 	cr_assert_eq(seg->reasons[RR_R_POLICY], 2);
 	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+/* Such a client has never been made. */
+Test(conn_seen, so_are_connections_that_were_never_made)
+{
+	const struct rr_conn_passed f = { .out = 44 };
+
+	for (int i = 0; i < 3; i++)
+		rr_conn_never(&f);
+	cr_assert_null(seg);
+	rr_conn_never(&f);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 4);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 4);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 5);
 }
 
 Test(conn_seen, who_makes_one_call_after_the_other_is_seen_with_the_fourth)

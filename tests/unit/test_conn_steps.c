@@ -680,21 +680,21 @@ Test(conn_steps, loopback_is_where_it_is)
 	v4 = (void *)&c->peer;
 	v4->sin_family = AF_INET;
 	v4->sin_addr.s_addr = htonl(0x7f010203);
-	cr_assert(rr_offer_by_loopback(c));
+	cr_assert(rr_offer_by_loopback(&c->peer));
 	v4->sin_addr.s_addr = htonl(0x7e010203);
-	cr_assert_not(rr_offer_by_loopback(c));
+	cr_assert_not(rr_offer_by_loopback(&c->peer));
 	v4->sin_addr.s_addr = htonl(0x80010203);
-	cr_assert_not(rr_offer_by_loopback(c));
+	cr_assert_not(rr_offer_by_loopback(&c->peer));
 	c->peer = v6;
-	cr_assert_not(rr_offer_by_loopback(c));
+	cr_assert_not(rr_offer_by_loopback(&c->peer));
 	c->peer.sin6_addr = in6addr_loopback;
-	cr_assert(rr_offer_by_loopback(c));
+	cr_assert(rr_offer_by_loopback(&c->peer));
 	c->peer.sin6_addr.s6_addr[15] = 2;
-	cr_assert_not(rr_offer_by_loopback(c));
+	cr_assert_not(rr_offer_by_loopback(&c->peer));
 	c->peer.sin6_addr = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
-	cr_assert(rr_offer_by_loopback(c));
+	cr_assert(rr_offer_by_loopback(&c->peer));
 	c->peer.sin6_addr.s6_addr[12] = 10;
-	cr_assert_not(rr_offer_by_loopback(c));
+	cr_assert_not(rr_offer_by_loopback(&c->peer));
 }
 
 Test(conn_steps, a_refusal_has_the_reason_that_says_most)

@@ -245,6 +245,19 @@ Test(report, clients_that_a_rule_leaves_to_tcp_are_counted_later_too)
 	cr_assert(seg->reasons[RR_R_POLICY] == 4);
 }
 
+Test(report, so_are_clients_that_made_few_calls)
+{
+	gives = false;
+	for (int i = 0; i < 3; i++)
+		rr_report_none(false, RR_R_FEW_CALLS);
+	cr_assert(looked == 3 && made == 0);
+	rr_report_none(false, RR_R_FEW_CALLS);
+	cr_assert(made == 1, "once there are three");
+	gives = true;
+	rr_report_none(false, RR_R_POLICY);
+	cr_assert(seg->reasons[RR_R_POLICY] == 1 && seg->reasons[RR_R_FEW_CALLS] == 3);
+}
+
 Test(report, who_logs_sees_its_first_client)
 {
 	gives = false;

@@ -1,160 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that a server has not met: what each of the app's calls finds, and when they are met. The connection is
- * played, and the number of threads; the socket is the kernel's. */
-#include <errno.h>
-#include <sys/ioctl.h>
+/* Connections that a server has not met: what each of the app's calls finds, and when they are met. What clients have
+ * not met is test_unmet_client.c's. */
+#include "tests/unit/unmet_played.h"
 
-static char alone = 1;
-
-#define __libc_single_threaded alone
-#include <sys/single_threaded.h>
-#include "preload/unmet.c"
-#undef __libc_single_threaded
-
-#include "tests/lib/ready_test.h"
-#include "tests/unit/played_clock.h"
-
-#define CALL	40
-#define REPLY_LEN	28
-
-static struct rr_sock *so;
-static int fd, peer;
-static uint8_t call[CALL] = { 0x80, 0, 0, CALL - 4 }, reply[REPLY_LEN] = { 0x80, 0, 0, REPLY_LEN - 4 }, got[600];
-static struct rr_conn *made;
-static struct rr_conn_passed passed;
-static struct { int made, none; size_t sent, judged; const void *from; } told;
-static size_t first;	/* what the first bytes are said to be */
-static bool may;
-
-static bool may_played(void)
+static void begin_server(void)
 {
-	return may;
+	begin(true, RR_SOCK_ACCEPTED);
 }
 
-static size_t first_played(const uint8_t *head, size_t have)
-{
-	cr_assert_eq(memcmp(head, call, 4), 0);
-	told.judged = have;
-	return first;
-}
-
-static struct rr_conn *after_played(int of, const struct rr_conn_passed *p)
-{
-	cr_assert_eq(of, fd);
-	cr_assert(!rr_unmet_is(so));
-	passed = *p;
-	told.made++;
-	return made;
-}
-
-static void out_played(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
-{
-	cr_assert(c == made && n == 1);
-	told.from = iov->iov_base;
-	told.sent = len;
-}
-
-static void none_played(void)
-{
-	told.none++;
-}
-
-static struct rr_conn *a_conn(void)
-{
-	int other;
-	struct rr_conn *c = rr_fake_conn(tcp(&other), RR_FAKE_NEW);
-
-	return c;
-}
-
-static void begin(void)
-{
-	now = START;
-	may = true;
-	first = CALL;
-	rr_fake.may_wait = may_played;
-	rr_fake.first_call = first_played;
-	rr_fake.server_after = after_played;
-	rr_fake.went_out = out_played;
-	rr_fake.server_none = none_played;
-	fd = tcp(&peer);
-	made = a_conn();
-	so = rr_sock_new(fd);
-	so->flags = RR_SOCK_ACCEPTED;
-	rr_fdt_give(fd, &so->f);
-	rr_file_hold(&so->f);
-	cr_assert(rr_unmet_begin(so));
-	cr_assert(rr_unmet_is(so) && rr_unmet_n == 1);
-	errno = ESRCH;
-}
-
-TestSuite(unmet, .init = begin, .timeout = 60);
-
-static void arrives(const void *p, size_t n)
-{
-	int have = 0, had = 0;
-
-	ioctl(fd, FIONREAD, &had);
-	cr_assert_eq(send(peer, p, n, 0), (ssize_t)n);
-	while (have < had + (int)n)
-		cr_assert_eq(ioctl(fd, FIONREAD, &have), 0);
-}
-
-static void ends(void)
-{
-	struct pollfd p = { peer, 0, 0 };
-
-	shutdown(peer, SHUT_WR);
-	p.fd = fd;
-	p.events = POLLRDHUP;
-	cr_assert_eq(poll(&p, 1, 10000), 1);
-}
-
-static bool reads(size_t room, ssize_t *rc)
-{
-	struct iovec iov = { got, room };
-	bool is = rr_unmet_recv(fd, &iov, 1, 0, rc);
-
-	cr_assert_eq(errno, ESRCH);
-	cr_assert_eq(so->f.refs, 2);
-	cr_assert_not(so->flags & RR_SOCK_MEETING);
-	return is;
-}
-
-static bool writes(const void *p, size_t n, ssize_t *rc)
-{
-	struct iovec iov = { (void *)(uintptr_t)p, n };
-	bool is = rr_unmet_send(fd, &iov, 1, 0, rc);
-
-	cr_assert_eq(errno, ESRCH);
-	cr_assert_eq(so->f.refs, 2);
-	cr_assert_not(so->flags & RR_SOCK_MEETING);
-	return is;
-}
-
-static bool is_told(short revents)
-{
-	struct pollfd p = { fd, POLLIN, revents };
-	bool is = rr_unmet_told(&p);
-
-	cr_assert_eq(errno, ESRCH);
-	return is;
-}
-
-static bool is_seen(short events)
-{
-	struct pollfd p = { fd, events, 0 };
-
-	return rr_unmet_seen(&p);
-}
-
-static int queued(void)
-{
-	int n = -1;
-
-	cr_assert_eq(ioctl(fd, FIONREAD, &n), 0);
-	return n;
-}
+TestSuite(unmet, .init = begin_server, .timeout = 60);
 
 static void one_call(void)
 {
@@ -180,19 +34,19 @@ Test(unmet, a_connection_of_one_call_is_never_met)
 	cr_assert(reads(sizeof(got), &rc) && rc == 0);
 	cr_assert(reads(sizeof(got), &rc) && rc == 0);
 	rr_file_put(rr_fdt_take(fd, &(bool){ false }));
-	cr_assert_eq(told.none, 0, "somebody holds it");
+	cr_assert_eq(told.never, 0, "somebody holds it");
 	rr_file_put(&so->f);
-	cr_assert(told.none == 1 && told.made == 0 && rr_unmet_n == 0);
+	cr_assert(told.never == 1 && told.made == 0 && rr_unmet_n == 0);
 }
 
 Test(unmet, who_may_stay_so)
 {
 	may = false;
 	so->flags = RR_SOCK_ACCEPTED;
-	cr_assert_not(rr_unmet_begin(so));
+	cr_assert_not(rr_unmet_begin(so, NULL, 0));
 	may = true;
 	alone = 0;
-	cr_assert_not(rr_unmet_begin(so));
+	cr_assert_not(rr_unmet_begin(so, NULL, 0));
 	cr_assert(so->flags == RR_SOCK_ACCEPTED && rr_unmet_n == 1);
 	alone = 1;
 	cr_assert(rr_unmet_stays(so));
@@ -255,7 +109,7 @@ Test(unmet, a_second_call_is_its_connections)
 	told.judged = 0;
 	arrives(call, CALL);
 	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &rc));
-	cr_assert(queued() == CALL && told.judged == CALL && so->unmet.next == CALL);
+	cr_assert(queued() == CALL && told.judged == CALL && so->unmet.past.next == CALL);
 	told.judged = 0;
 	cr_assert_not(is_told(POLLIN) || writes(reply, REPLY_LEN, &rc));
 	cr_assert_eq(told.judged, 0, "it is known");
@@ -266,10 +120,10 @@ Test(unmet, a_second_call_is_its_connections)
 Test(unmet, what_else_the_queue_held)
 {
 	arrives(call, CALL);
-	cr_assert(is_told(POLLIN) && so->unmet.alone);
-	so->unmet.next = 0;
+	cr_assert(is_told(POLLIN) && so->unmet.past.alone);
+	so->unmet.past.next = 0;
 	arrives(call, 1);
-	cr_assert(is_told(POLLIN) && so->unmet.next == CALL && !so->unmet.alone);
+	cr_assert(is_told(POLLIN) && so->unmet.past.next == CALL && !so->unmet.past.alone);
 	cr_assert_eq(rr_unmet_meet(so, fd), made);
 	cr_assert(passed.next == CALL && !passed.alone);
 }
@@ -280,23 +134,22 @@ Test(unmet, a_queue_of_more_than_a_look_is_not_known_to_hold_one_call)
 
 	first = sizeof(big);
 	arrives(big, sizeof(big));
-	cr_assert(is_told(POLLIN) && so->unmet.next == sizeof(big) && !so->unmet.alone);
+	cr_assert(is_told(POLLIN) && so->unmet.past.next == sizeof(big) && !so->unmet.past.alone);
 }
 
 Test(unmet, the_addresses_that_were_told_are_its_connections)
 {
 	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_port = 7 }, b = { .sin6_family = AF_INET6, .sin6_port = 8 };
 
-	rr_unmet_hears(peer, true, (struct sockaddr *)&b, sizeof(b));
-	rr_unmet_hears(fd, true, (struct sockaddr *)&a, sizeof(a) + 1);
-	cr_assert(!so->unmet.told[0] && !so->unmet.told[1]);
-	rr_unmet_hears(fd, true, (struct sockaddr *)&a, sizeof(a));
-	rr_unmet_hears(fd, false, (struct sockaddr *)&b, sizeof(struct sockaddr_in));
+	rr_unmet_hears(so, true, (struct sockaddr *)&a, sizeof(a) + 1);
+	cr_assert(!so->unmet.past.len[0] && !so->unmet.past.len[1]);
+	rr_unmet_hears(so, true, (struct sockaddr *)&a, sizeof(a));
+	rr_unmet_hears(so, false, (struct sockaddr *)&b, sizeof(struct sockaddr_in));
 	cr_assert_eq(so->f.refs, 2);
 	cr_assert_eq(rr_unmet_meet(so, fd), made);
 	cr_assert(passed.len[1] == sizeof(a) && passed.len[0] == sizeof(struct sockaddr_in));
-	cr_assert_eq(memcmp(passed.end[1], &a, sizeof(a)), 0);
-	cr_assert_eq(memcmp(passed.end[0], &b, sizeof(struct sockaddr_in)), 0);
+	cr_assert_eq(memcmp(&passed.end[1], &a, sizeof(a)), 0);
+	cr_assert_eq(memcmp(&passed.end[0], &b, sizeof(struct sockaddr_in)), 0);
 }
 
 Test(unmet, so_is_a_second_reply)
@@ -354,7 +207,7 @@ Test(unmet, so_is_a_call_that_does_not_fit_or_is_read_in_another_way)
 		      rr_unmet_recv(fd, two, 1, MSG_DONTWAIT, &rc) || rr_unmet_recv(peer, two, 1, 0, &rc));
 	cr_assert_eq(queued(), CALL);
 	cr_assert(reads(CALL, &rc) && rc == CALL, "just enough");
-	cr_assert_eq(so->unmet.in, CALL);
+	cr_assert_eq(so->unmet.past.in, CALL);
 }
 
 Test(unmet, what_is_no_memory_is_refused)
@@ -383,7 +236,7 @@ Test(unmet, so_is_a_read_that_would_wait)
 Test(unmet, so_is_a_write_before_there_was_a_call)
 {
 	ssize_t rc = -2;
-	struct iovec two[2] = { { reply, 10 }, { reply + 10, REPLY_LEN - 10 } };
+	struct iovec two[2] = { { reply, 20 }, { reply + 20, REPLY_LEN - 20 } };
 
 	cr_assert_not(writes(reply, REPLY_LEN, &rc));
 	arrives(call, CALL);
@@ -395,18 +248,18 @@ Test(unmet, so_is_a_write_before_there_was_a_call)
 		      rr_unmet_send(peer, two, 1, 0, &rc));
 	cr_assert_eq(recv(peer, got, 1, MSG_DONTWAIT), -1);
 	errno = ESRCH;
-	cr_assert(rr_unmet_send(fd, two, 1, MSG_NOSIGNAL, &rc) && rc == 10);
+	cr_assert(rr_unmet_send(fd, two, 1, MSG_NOSIGNAL, &rc) && rc == 20);
 }
 
 Test(unmet, a_long_reply_is_its_connections)
 {
-	static uint8_t big[4097] = { 0x80, 0, 0x0f, 0xfc };
+	static uint8_t big[4096] = { 0x80, 0, 0x0f, 0xfb };
 	ssize_t rc = -2;
 
 	arrives(call, CALL);
 	cr_assert(reads(sizeof(got), &rc));
-	cr_assert_not(writes(big, 4097, &rc));
-	cr_assert(writes(big, 4096, &rc) && rc == 4096 && so->unmet.out == 4096 && told.made == 0);
+	cr_assert_not(writes(big, 4096, &rc));
+	cr_assert(writes(big, 4095, &rc) && rc == 4095 && so->unmet.past.out == 4095 && told.made == 0);
 }
 
 /* The bytes have gone, and its connection is told so. */
@@ -424,8 +277,19 @@ static void is_part(const void *p, size_t n)
 }
 
 Test(unmet, half_a_reply_is_its_connections_and_has_gone) { is_part(reply, REPLY_LEN - 1); }
-Test(unmet, so_is_a_mark_alone) { is_part(reply, 4); }
-Test(unmet, so_is_less_than_a_mark) { is_part(reply, 1); }
+
+Test(unmet, less_than_a_reply_can_be_is_its_connections)
+{
+	ssize_t rc;
+
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
+	cr_assert_not(writes(reply, 0, &rc) || writes(reply, 4, &rc) || writes(reply, 15, &rc));
+	cr_assert(rc == -2 && told.made == 0);
+	cr_assert_eq(recv(peer, got, 1, MSG_DONTWAIT), -1);
+	errno = ESRCH;
+	cr_assert(writes(reply, 16, &rc) && rc == 16 && told.made == 1);
+}
 
 Test(unmet, so_is_a_reply_with_another_behind_it)
 {
@@ -500,16 +364,6 @@ Test(unmet, an_end_is_no_error)
 	ends();
 	cr_assert(is_told(POLLIN));
 	is_met(0, 0, 0);
-}
-
-Test(unmet, a_write_of_nothing)
-{
-	ssize_t rc = -2;
-
-	arrives(call, CALL);
-	cr_assert(reads(sizeof(got), &rc));
-	cr_assert(writes(reply, 0, &rc) && rc == 0);
-	cr_assert(rr_unmet_is(so) && told.made == 0);
 }
 
 Test(unmet, a_write_to_who_has_gone)

@@ -21,8 +21,8 @@ static void follow(struct rr_stat_seg *seg)
 	rr_log_follow(seg ? atomic_load_explicit(&seg->log_level, memory_order_relaxed) : 0);
 }
 
-/* Clients of which this process had no segment to count them in: those that ended, and those
- * that a rule had left to TCP. */
+/* Clients of which this process had no segment to count them in: those that ended after few
+ * calls, and those that a rule had left to TCP. */
 static _Atomic uint32_t unseen, unseen_policy;
 
 static uint32_t all_unseen(void)
@@ -76,13 +76,19 @@ void rr_report_client(struct rr_conn *c, int fd)
 	begin_entry(c, fd, clients_are_seen());
 }
 
+/* Where clients for this reason are counted as long as there is no segment; NULL: nowhere. */
+static _Atomic uint32_t *unseen_for(enum rr_reason why)
+{
+	return why == RR_R_POLICY ? &unseen_policy : why == RR_R_FEW_CALLS ? &unseen : NULL;
+}
+
 void rr_report_none(bool server, enum rr_reason why)
 {
-	bool waits = !server && why == RR_R_POLICY && !clients_are_seen();
-	struct rr_stat_seg *seg = rr_cp->stats ? rr_cp->stats(!waits) : NULL;
+	_Atomic uint32_t *later = server || clients_are_seen() ? NULL : unseen_for(why);
+	struct rr_stat_seg *seg = rr_cp->stats ? rr_cp->stats(!later) : NULL;
 
-	if (!seg && waits)
-		atomic_fetch_add_explicit(&unseen_policy, 1, memory_order_relaxed);
+	if (!seg && later)
+		atomic_fetch_add_explicit(later, 1, memory_order_relaxed);
 	if (!seg)
 		return;
 	count_unseen(seg);

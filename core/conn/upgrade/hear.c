@@ -130,19 +130,3 @@ void rr_answer_step(struct rr_conn *c, int fd, bool told)
 	}
 	rr_conn_become(c, RR_S_TCP, RR_R_NO_OFFER);
 }
-
-size_t rr_conn_first_call(const uint8_t *head, size_t have)
-{
-	uint32_t xid, need;
-	struct rr_hello h;
-	size_t len;
-
-	_Static_assert(RR_CONN_FIRST >= RR_OFFER_MAX, "a whole offer is seen");
-	if (have < RR_RM_HDR)
-		return 0;
-	len = RR_RM_HDR + rr_rm_len(head);
-	if (len > have || !rr_conn_is_record(head, len) || rr_offer_sniff(head, have) ||
-	    rr_nego_get_offer(head, have, rr_cp->program, &xid, &h, &need) != RR_NEGO_OTHER)
-		return 0;
-	return len;
-}

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/base/compiler.h"
-#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/upgrade/upgrade.h"
 
@@ -64,56 +63,10 @@ struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, s
 /* NULL also for an address that is neither of IPv4 nor of IPv6. */
 struct rr_conn *rr_conn_client(int fd, const struct sockaddr *peer, socklen_t len)
 {
-	if (!peer || len < sizeof(struct sockaddr_in) ||
-	    (peer->sa_family != AF_INET && peer->sa_family != AF_INET6))
-		return NULL;
-	return rr_conn_make(false, fd, peer, len);
+	return rr_conn_is_inet(peer, len) ? rr_conn_make(false, fd, peer, len) : NULL;
 }
 
 struct rr_conn *rr_conn_server(int fd)
 {
 	return rr_conn_make(true, fd, NULL, 0);
-}
-
-bool rr_conn_may_wait(void)
-{
-	return rr_cp && rr_cp->alike && rr_cp->mode(true, NULL, NULL) == RR_MODE_AUTO &&
-	       atomic_load_explicit(&rr_log_level, memory_order_relaxed) < RR_LOG_INFO;
-}
-
-/* One whole record has gone by, of so many bytes. */
-static void count_record(struct rr_track *t, uint32_t bytes)
-{
-	t->bytes = bytes;
-	t->records = bytes != 0;
-}
-
-struct rr_conn *rr_conn_server_after(int fd, const struct rr_conn_passed *p)
-{
-	struct rr_conn *c = rr_conn_server(fd);
-
-	if (!c)
-		return NULL;
-	for (int i = 1; i >= 0; i--)
-		if (p->len[i])
-			rr_conn_named(c, i, p->end[i], p->len[i]);
-	c->kept = p->err;
-	if (!p->in)
-		return c;
-	count_record(&c->in, p->in);
-	count_record(&c->out, p->out);
-	c->most = p->next;
-	c->whole = p->alone;
-	rr_conn_become(c, RR_S_WATCH, RR_R_NO_OFFER);
-	return c;
-}
-
-void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
-{
-	rr_passed_out(c, iov, n, len);
-}
-
-void rr_conn_server_none(void)
-{
-	rr_report_none(true, RR_R_NO_OFFER);
 }

@@ -37,12 +37,11 @@ static enum rr_reason sniff_reason(enum rr_sniff s)
 	}
 }
 
-/* Is the server at a loopback address? No device leads there, so only shm is offered. */
-bool rr_offer_by_loopback(const struct rr_conn *c)
+bool rr_offer_by_loopback(const struct sockaddr_in6 *peer)
 {
-	const struct in6_addr *a = &c->peer.sin6_addr;
-	const struct sockaddr_in *in = (const void *)&c->peer;
-	uint32_t v4 = c->peer.sin6_family == AF_INET ? in->sin_addr.s_addr :
+	const struct in6_addr *a = &peer->sin6_addr;
+	const struct sockaddr_in *in = (const void *)peer;
+	uint32_t v4 = peer->sin6_family == AF_INET ? in->sin_addr.s_addr :
 		      IN6_IS_ADDR_V4MAPPED(a) ? a->s6_addr32[3] : 0;
 
 	return v4 ? ntohl(v4) >> 24 == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(a);
@@ -53,7 +52,7 @@ bool rr_offer_by_loopback(const struct rr_conn *c)
 static enum rr_reason offer_providers(struct rr_conn *c, const struct rr_prov_params *p,
 				      struct rr_hello *h)
 {
-	uint32_t most = rr_offer_by_loopback(c) ? 1 : RR_NEGO_PROVS;
+	uint32_t most = rr_offer_by_loopback(&c->peer) ? 1 : RR_NEGO_PROVS;
 	enum rr_reason why = RR_R_NO_PROVIDER;
 	struct rr_share **at = &c->share;
 	const struct rr_prov_ops *ops;
@@ -379,7 +378,7 @@ static bool lacks_device(const struct rr_conn *c)
 
 	while (s && rr_prov_is_local(s->qp->ops))
 		s = s->next;
-	return rr_cp->verbs && !s && !rr_offer_by_loopback(c);
+	return rr_cp->verbs && !s && !rr_offer_by_loopback(&c->peer);
 }
 
 /* What we lack ourselves says more than the server's refusal. */

@@ -52,23 +52,56 @@ static bool is_forbidden(ssize_t rc)
 
 /* --- the client's offer ------------------------------------------------------------------- */
 
-/* What do the first bytes of the stream say, which are the first `have` of these? RR_R_NONE:
- * they begin a call, which is noted. */
-static enum rr_reason note_first(struct rr_conn *c, const struct iovec *iov, int n, size_t have)
+#define HEAD	64u		/* bytes that say what a call is */
+
+/* See upgrade.h. */
+enum rr_reason rr_ride_note(const uint8_t *head, size_t have, bool *called, uint32_t *prog,
+			    uint32_t *xid)
 {
 	enum rr_reason why;
 	struct rr_rpc rpc;
-	uint8_t head[64];
 
-	have = rr_iov_copy(head, rr_min(sizeof(head), have), iov, n, 0);
+	have = rr_min(have, (size_t)HEAD);
 	why = rr_offer_sniff(head, have);
 	if (why)
 		return why;
-	c->called = rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
-	c->prog = c->called ? rpc.prog : 0;
-	memcpy(&c->xid, head + RR_RM_HDR, sizeof(c->xid));
-	c->xid = ntohl(c->xid);
+	*called = rr_rpc_peek(head + RR_RM_HDR, (uint32_t)have - RR_RM_HDR, &rpc);
+	*prog = *called ? rpc.prog : 0;
+	memcpy(xid, head + RR_RM_HDR, sizeof(*xid));
+	*xid = ntohl(*xid);
 	return RR_R_NONE;
+}
+
+/* Notes what the first `have` bytes of these say, with which the stream begins. */
+static enum rr_reason note_first(struct rr_conn *c, const struct iovec *iov, int n, size_t have)
+{
+	uint8_t head[HEAD];
+
+	have = rr_iov_copy(head, rr_min(sizeof(head), have), iov, n, 0);
+	return rr_ride_note(head, have, &c->called, &c->prog, &c->xid);
+}
+
+/* See upgrade.h. */
+void rr_ride_watches(struct rr_conn *c)
+{
+	if (c->seg)
+		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
+	else
+		rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
+}
+
+static void went_first(struct rr_conn *c, const struct iovec *iov, int n, size_t len,
+		       enum rr_reason why)
+{
+	if (why)
+		return rr_conn_become(c, RR_S_TCP, why);
+	rr_ride_watches(c);
+	rr_passed_out(c, iov, n, len);
+}
+
+void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	went_first(c, iov, n, len, note_first(c, iov, n, len));
 }
 
 /* The app's first bytes go without an offer. Unless they are noted already they are looked at
@@ -77,33 +110,21 @@ static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, in
 			  bool noted)
 {
 	ssize_t rc = rr_queue_send(fd, iov, n, flags);
-	enum rr_reason why;
 
 	if (is_forbidden(rc)) {
 		rr_conn_become(c, RR_S_TCP, RR_R_KERNEL_ONLY);
 		return RR_CONN_KERNEL;
 	}
-	if (rc <= 0)
-		return rc;
-	why = noted ? RR_R_NONE : note_first(c, iov, n, (size_t)rc);
-	if (why) {
-		rr_conn_become(c, RR_S_TCP, why);
-		return rc;
-	}
-	if (c->seg)
-		rr_conn_become(c, RR_S_WATCH, RR_R_FEW_CALLS);
-	else
-		rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
-	rr_passed_out(c, iov, n, (size_t)rc);
+	if (rc > 0)
+		went_first(c, iov, n, (size_t)rc,
+			   noted ? RR_R_NONE : note_first(c, iov, n, (size_t)rc));
 	return rc;
 }
 
-/* Must the first call be looked at before it goes, because of a rule for its program, or since
- * an offer may go with it or before it? */
-static bool looks_first(const struct rr_conn *c, size_t total)
+bool rr_ride_looks_first(const struct sockaddr_in6 *peer, size_t total)
 {
-	return c->require || rr_cp->require_call || rr_ride_may_pay(c, total) ||
-	       (rr_cp->verbs && !rr_offer_by_loopback(c));
+	return rr_cp->require_call || rr_ride_may_pay(peer, total) ||
+	       (rr_cp->verbs && !rr_offer_by_loopback(peer));
 }
 
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -114,7 +135,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 
 	if (!total)
 		return RR_CONN_KERNEL;
-	if (!looks_first(c, total))
+	if (!c->require && !rr_ride_looks_first(&c->peer, total))
 		return send_first(c, fd, iov, n, flags, false);
 	if (!rr_upgrade_readable(iov, n))
 		return -EFAULT;

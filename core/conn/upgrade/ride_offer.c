@@ -8,13 +8,9 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/base/price.h"
+#include "core/conn/first.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
-
-/* A record of which the app writes so much at first is taken to be whole: apps that write it in
- * pieces begin with its mark, or fill a buffer of a page or more. */
-#define WHOLE_LEAST	16u
-#define WHOLE_MOST	4095u
 
 /* The length that the record mark gives; 0: the write is shorter than a mark. */
 static uint32_t mark_len(const struct iovec *iov, int n)
@@ -30,32 +26,31 @@ static uint32_t mark_len(const struct iovec *iov, int n)
  * it may say more than that; 0: it cannot be read. */
 static uint32_t record_len(const struct iovec *iov, int n, size_t total)
 {
-	if (total >= WHOLE_LEAST && total <= WHOLE_MOST)
+	if (rr_conn_may_be_whole(total))
 		return (uint32_t)total;
 	return rr_upgrade_readable(iov, n) ? mark_len(iov, n) : 0;
 }
 
-static struct rr_when when(const struct rr_conn *c, uint32_t len)
+static struct rr_when when(uint32_t record, uint32_t len)
 {
-	return (struct rr_when){ .after = rr_cp->offer_after, .record = c->out.records + 1,
-				 .len = len, .price = rr_price_sum(),
-				 .trip = rr_price_trip() };
+	return (struct rr_when){ .after = rr_cp->offer_after, .record = record, .len = len,
+				 .price = rr_price_sum(), .trip = rr_price_trip() };
 }
 
-bool rr_ride_may_pay(const struct rr_conn *c, size_t total)
+bool rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total)
 {
-	struct rr_when w = when(c, 0);
+	struct rr_when w = when(1, 0);
 
-	if (total < WHOLE_LEAST || total > WHOLE_MOST)
+	if (!rr_conn_may_be_whole(total))
 		return true;
-	w.usual = rr_learned_most(&c->peer);
+	w.usual = rr_learned_most(peer);
 	return rr_when_pays(&w);
 }
 
 /* Does the offer pay with this call? What earlier connections have shown is looked up once. */
 static bool pays(struct rr_conn *c, const struct iovec *iov, int n, size_t total)
 {
-	struct rr_when w = when(c, record_len(iov, n, total));
+	struct rr_when w = when(c->out.records + 1, record_len(iov, n, total));
 
 	if (!c->learned && w.after == RR_AFTER_AUTO)
 		c->usual = rr_learned_usual(&c->peer, c->prog);
@@ -71,8 +66,8 @@ static bool is_ours(const struct rr_conn *c)
 {
 	if (rr_evidence_look(&c->peer))
 		return true;
-	return !rr_offer_by_loopback(c) && rr_learned_is_ours(&c->peer) && rr_cp->verbs &&
-	       rr_prov_nth(1);
+	return !rr_offer_by_loopback(&c->peer) && rr_learned_is_ours(&c->peer) &&
+	       rr_cp->verbs && rr_prov_nth(1);
 }
 
 /* May the offer go with this call? RR_R_NONE, or why not. */
@@ -86,7 +81,7 @@ static RR_NOINLINE enum rr_reason may_offer_now(struct rr_conn *c, int fd)
 		why = RR_R_CLOSED;
 	if (!why && !is_ours(c)) {
 		/* At a loopback address each server with the library is seen. */
-		why = rr_offer_by_loopback(c) ? RR_R_NO_SHIM : RR_R_NOT_ASKED;
+		why = rr_offer_by_loopback(&c->peer) ? RR_R_NO_SHIM : RR_R_NOT_ASKED;
 		rr_cache_add(&c->peer, why, rr_now() + RR_SEC);
 	}
 	return why || rr_ride_seen_all(c, fd) ? why : RR_R_KERNEL_ONLY;
@@ -160,7 +155,7 @@ bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags)
 {
 	int fl;
 
-	if (rr_offer_by_loopback(c) || !rr_cp->verbs || !rr_prov_nth(1) ||
+	if (rr_offer_by_loopback(&c->peer) || !rr_cp->verbs || !rr_prov_nth(1) ||
 	    flags & MSG_DONTWAIT || rr_learned_is_ours(&c->peer) ||
 	    rr_evidence_look(&c->peer) || rr_cache_look(&c->peer, rr_now()) == RR_R_TIMEOUT)
 		return false;

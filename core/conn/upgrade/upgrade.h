@@ -13,11 +13,17 @@
  *   late.c       peeking at and discarding bytes  expire.c     answers that nobody takes up
  *   learned.c    what earlier connections showed  evidence.c   servers of this host
  *   pace.c       many upgrades at once, in turns  passed.c     counts and times what goes by
- *   told.c       what rdmarpc-check asks for */
+ *   told.c       what rdmarpc-check asks for      first.c      those made late */
 
 #include "core/conn/carried/carried.h"
 
 /* new.c */
+/* Is this an address of IPv4 or IPv6? */
+static inline bool rr_conn_is_inet(const struct sockaddr *a, socklen_t len)
+{
+	return a && len >= sizeof(struct sockaddr_in) &&
+	       (a->sa_family == AF_INET || a->sa_family == AF_INET6);
+}
 /* A new connection of this process. NULL: a rule leaves it to TCP, or there is no memory. */
 struct rr_conn *rr_conn_make(bool server, int fd, const struct sockaddr *peer, socklen_t len);
 
@@ -71,7 +77,8 @@ bool rr_offer_required(struct rr_conn *c);
  * reason. */
 enum rr_reason rr_offer_sniff(const uint8_t *head, size_t have);
 void rr_offer_peer(struct rr_conn *c);	/* learns the address that the offer goes to */
-bool rr_offer_by_loopback(const struct rr_conn *c);
+/* Is the server at a loopback address? No device leads there, so only shm is offered. */
+bool rr_offer_by_loopback(const struct sockaddr_in6 *peer);
 /* Joins the provider that answer h has chosen. RR_R_NONE, or why that is not possible. */
 enum rr_reason rr_offer_join_chosen(struct rr_conn *c, const struct rr_hello *h);
 enum rr_reason rr_offer_declined(const struct rr_conn *c, enum rr_nego what);
@@ -120,9 +127,9 @@ ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint3
 /* ride_offer.c. Makes an offer and sends it in front of the app's bytes, if it pays. 0: none of
  * the app's bytes went; the state says whether the offer did. Otherwise as rr_ride_send(). */
 ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-/* May an offer go with the first call, of which the app writes `total` bytes now? What the call
- * is has not been looked at. */
-bool rr_ride_may_pay(const struct rr_conn *c, size_t total);
+/* May an offer go with the first call to peer, of which the app writes `total` bytes now? What
+ * the call is has not been looked at. */
+bool rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total);
 /* A server on another host that is not known may close the connection on an offer. Must this
  * connection therefore offer before its first call, which then waits for the answer? */
 bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags);
@@ -142,6 +149,17 @@ int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint
 /* The app's first write on a connection that may make its offer later. RR_CONN_KERNEL: there
  * were no bytes, or the connection is TCP's because this is not RPC. */
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
+/* Must the first call to peer, of `total` bytes, be looked at before it goes, because of a rule
+ * for its program, or since an offer may go with it or before it? */
+bool rr_ride_looks_first(const struct sockaddr_in6 *peer, size_t total);
+/* What do the `have` first bytes of the stream say? RR_R_NONE: they begin a call; whether its
+ * program is known, which that is, and its XID. */
+enum rr_reason rr_ride_note(const uint8_t *head, size_t have, bool *called, uint32_t *prog,
+			    uint32_t *xid);
+/* The app's first bytes have gone, and no offer with them: the first len of iov. */
+void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
+/* The first call has gone, and the connection looks on. */
+void rr_ride_watches(struct rr_conn *c);
 /* Notes that the first `have` bytes in the queue begin the app's next record. */
 void rr_ride_next(struct rr_conn *c, const uint8_t *head, size_t have);
 /* Server: the first bytes have come, and are not an offer. */

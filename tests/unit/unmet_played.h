@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RR_TEST_UNMET_PLAYED_H
+#define RR_TEST_UNMET_PLAYED_H
+
+/* A socket that has not been met, with a played connection for when it is. The number of threads is played, too; the
+ * socket is the kernel's. For one test program alone. */
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char alone = 1;
+
+/* Another error of the system calls that are made here, and how much is sent at most. */
+static int refusal;
+static size_t most = (size_t)-1;
+
+static long played_syscall(long nr, int at, void *p, size_t n, int flags, void *addr, void *len)
+{
+	errno = refusal;
+	return refusal ? -1 : syscall(nr, at, p, nr == SYS_sendto && n > most ? most : n, flags, addr, len);
+}
+
+#define syscall(nr, at, p, ...) played_syscall(nr, at, (void *)(uintptr_t)(p), __VA_ARGS__)
+#define __libc_single_threaded alone
+#include <sys/single_threaded.h>
+#include "preload/unmet.c"
+#undef __libc_single_threaded
+#undef syscall
+
+#include "tests/lib/ready_test.h"
+#include "tests/unit/played_clock.h"
+
+#define CALL	40
+#define REPLY_LEN	28
+
+static struct rr_sock *so;
+static int fd, peer;
+static uint8_t call[CALL] = { 0x80, 0, 0, CALL - 4 }, reply[REPLY_LEN] = { 0x80, 0, 0, REPLY_LEN - 4 }, got[600];
+static struct rr_conn *made;
+static struct rr_conn_passed passed;
+static struct { int made, never; size_t sent, came, judged; const void *from, *to; } told;
+static size_t first;	/* what the first bytes are said to be */
+static bool may, serves;
+static const struct sockaddr *dialed;	/* a client's: what connect() was given */
+
+static bool may_played(bool server, const struct sockaddr *to, socklen_t len)
+{
+	cr_assert(server == serves && to == dialed && len == (dialed ? 16 : 0));
+	return may;
+}
+
+static size_t first_played(const uint8_t *head, size_t have)
+{
+	cr_assert_eq(memcmp(head, call, 4), 0);
+	told.judged = have;
+	return first;
+}
+
+static struct rr_conn *after_played(int of, const struct rr_conn_passed *p)
+{
+	cr_assert_eq(of, fd);
+	cr_assert(!rr_unmet_is(so));
+	passed = *p;
+	told.made++;
+	return made;
+}
+
+static void out_played(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	cr_assert(c == made && n == 1);
+	told.from = iov->iov_base;
+	told.sent = len;
+}
+
+static void in_played(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
+{
+	cr_assert(c == made && n == 1);
+	told.to = iov->iov_base;
+	told.came = len;
+}
+
+static void never_played(const struct rr_conn_passed *f)
+{
+	passed = *f;
+	told.never++;
+}
+
+static struct rr_conn *a_conn(void)
+{
+	int other;
+	struct rr_conn *c = rr_fake_conn(tcp(&other), RR_FAKE_NEW);
+
+	return c;
+}
+
+static void begin(bool server, uint32_t flags)
+{
+	now = START;
+	may = true;
+	serves = server;
+	first = CALL;
+	rr_fake.may_wait = may_played;
+	rr_fake.first_call = first_played;
+	rr_fake.after = after_played;
+	rr_fake.went_out = out_played;
+	rr_fake.came_in = in_played;
+	rr_fake.never = never_played;
+	fd = tcp(&peer);
+	made = a_conn();
+	so = rr_sock_new(fd);
+	so->flags = flags;
+	rr_fdt_give(fd, &so->f);
+	rr_file_hold(&so->f);
+	cr_assert(rr_unmet_begin(so, dialed, dialed ? 16 : 0));
+	cr_assert(rr_unmet_is(so) && rr_unmet_n == 1);
+	errno = ESRCH;
+}
+
+static void arrives(const void *p, size_t n)
+{
+	int have = 0, had = 0;
+
+	ioctl(fd, FIONREAD, &had);
+	cr_assert_eq(send(peer, p, n, 0), (ssize_t)n);
+	while (have < had + (int)n)
+		cr_assert_eq(ioctl(fd, FIONREAD, &have), 0);
+}
+
+static void ends(void)
+{
+	struct pollfd p = { peer, 0, 0 };
+
+	shutdown(peer, SHUT_WR);
+	p.fd = fd;
+	p.events = POLLRDHUP;
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+}
+
+static bool reads(size_t room, ssize_t *rc)
+{
+	struct iovec iov = { got, room };
+	bool is = rr_unmet_recv(fd, &iov, 1, 0, rc);
+
+	cr_assert_eq(errno, ESRCH);
+	cr_assert_eq(so->f.refs, 2);
+	cr_assert_not(so->flags & RR_SOCK_MEETING);
+	return is;
+}
+
+static bool writes(const void *p, size_t n, ssize_t *rc)
+{
+	struct iovec iov = { (void *)(uintptr_t)p, n };
+	bool is;
+
+	*rc = -2;
+	is = rr_unmet_send(fd, &iov, 1, 0, rc);
+
+	cr_assert_eq(errno, ESRCH);
+	cr_assert_eq(so->f.refs, 2);
+	cr_assert_not(so->flags & RR_SOCK_MEETING);
+	return is;
+}
+
+static bool is_told(short revents)
+{
+	struct pollfd p = { fd, POLLIN, revents };
+	bool is = rr_unmet_told(&p);
+
+	cr_assert_eq(errno, ESRCH);
+	return is;
+}
+
+static bool is_seen(short events)
+{
+	struct pollfd p = { fd, events, 0 };
+
+	return rr_unmet_seen(&p);
+}
+
+static int queued(void)
+{
+	int n = -1;
+
+	cr_assert_eq(ioctl(fd, FIONREAD, &n), 0);
+	return n;
+}
+
+#endif
