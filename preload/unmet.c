@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of one call costs almost nothing: it has no struct rr_conn and no entry in the
- * statistics, and the kernel is asked what TCP alone would ask; a server asks once more, by
- * MSG_PEEK, whether the first bytes are an offer. It is met, which makes its connection, with
- * whatever is not one call and its reply as each has them: an offer, a second call, a call that
+/* A connection of a few calls costs almost nothing: it has no struct rr_conn and no entry in
+ * the statistics, and the kernel is asked what TCP alone would ask; a server asks once more for
+ * each call, by MSG_PEEK, whether it is an offer. It is met, which makes its connection, when a
+ * client's call comes that an offer may go with, and with whatever is not a call and its reply
+ * in turn, as each connection has them: an offer, a second call before the reply, a call that
  * comes in parts, an option, a registration with epoll, fork(), a second thread; and when a
  * wait finds it older than RR_UNMET_MOST, so that rdmarpc-stat shows what stays.
  *
@@ -148,9 +149,15 @@ static bool is_refused(struct rr_sock *so, ssize_t r)
 	return is;
 }
 
-/* Server. Is it known, or known now, what stands at the front of the queue, and is it the app's
- * first call, or the peer's end? If not, it is time to meet. That a second call is the app's is
- * noted for its connection. */
+/* Has each call that has gone by its reply? */
+static bool in_turn(const struct rr_unmet *u)
+{
+	return u->past.nin == u->past.nout;
+}
+
+/* Server. Is it known, or known now, what stands at the front of the queue, and is it a call of
+ * the app's in its turn, or the peer's end? If not, it is time to meet. That a call is the
+ * app's is noted for its connection. */
 static bool look(struct rr_sock *so, int fd)
 {
 	struct rr_unmet *u = &so->unmet;
@@ -158,7 +165,7 @@ static bool look(struct rr_sock *so, int fd)
 	ssize_t n;
 
 	if (u->past.next || u->ended || u->past.err)
-		return !u->past.next || !u->past.in;
+		return !u->past.next || in_turn(u);
 	n = syscall(SYS_recvfrom, fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
 	if (is_refused(so, n))
 		return false;
@@ -168,7 +175,7 @@ static bool look(struct rr_sock *so, int fd)
 	if (n > 0)
 		u->past.next = (uint32_t)rr_conn_first_call(buf, (size_t)n);
 	u->past.alone = u->past.next && u->past.next == (size_t)n && u->past.next < sizeof(buf);
-	return (u->past.next && !u->past.in) || u->ended || u->past.err;
+	return (u->past.next && in_turn(u)) || u->ended || u->past.err;
 }
 
 /* Returns the bytes that were read, or -errno; -EAGAIN also where it is another's to read. */
@@ -195,7 +202,8 @@ static ssize_t take_call(struct rr_sock *so, int fd, const struct iovec *to)
 	}
 	r = take_bytes(so, fd, to->iov_base, u->past.next);
 	if (r == (ssize_t)u->past.next) {
-		u->past.in = u->past.next;
+		u->past.nin++;
+		u->past.in += u->past.next;
 		u->past.next = 0;
 	} else if (r > 0) {	/* somebody else has read, whom we did not see */
 		leave(so);
@@ -233,13 +241,16 @@ bool rr_unmet_recv(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 
 /* --- what is written ---------------------------------------------------------------------- */
 
-/* May the app write so much now: the reply to the call that it has read, or the first call? */
-static bool may_go_first(const struct rr_unmet *u, size_t len)
+/* May the app write so much now: the reply to the call that it has read, or a call? */
+static bool may_go_so(const struct rr_unmet *u, size_t len)
 {
 	const struct rr_conn_passed *p = &u->past;
 
-	return !p->out && rr_conn_may_be_whole(len) &&
-	       (p->server ? p->in && !p->next && !p->err && !u->ended : !p->in);
+	if (!rr_conn_may_be_whole(len))
+		return false;
+	if (!p->server)
+		return in_turn(u) && p->nout + 1 < p->offers;
+	return !in_turn(u) && !p->next && !p->err && !u->ended;
 }
 
 /* The kernel has read what it has sent, so it can be looked at. */
@@ -264,7 +275,7 @@ bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 
 	if (flags & ~MSG_NOSIGNAL || n != 1 || rr_bad_ptr(iov) || !(so = work_at(fd)))
 		return false;
-	r = may_go_first(&so->unmet, iov->iov_len) ? put_record(so, fd, iov) : -EAGAIN;
+	r = may_go_so(&so->unmet, iov->iov_len) ? put_record(so, fd, iov) : -EAGAIN;
 	end_and_put(so);
 	errno = saved;
 	if (r != -EAGAIN)
@@ -279,10 +290,10 @@ bool rr_unmet_stays(struct rr_sock *so)
 	return __libc_single_threaded && rr_now_coarse() - so->unmet.since < RR_UNMET_MOST;
 }
 
-/* Client. Is what has come the reply to its first call, or the end in its place? */
+/* Client. Is what has come the reply to its call, or the end in its place? */
 static bool is_replied(struct rr_unmet *u)
 {
-	u->ready = u->past.out && !u->past.in;
+	u->ready = !in_turn(u);
 	return u->ready;
 }
 

@@ -2,9 +2,10 @@
 #ifndef RR_FIRST_H
 #define RR_FIRST_H
 
-/* Many connections are one call and its reply. The app's side may leave such a connection to
- * the kernel, and make it (rr_conn_after()) once it proves to be more (preload/unmet.c). Until
- * then it keeps here what has gone by: what must be known of the first call and its reply. */
+/* Many connections are a call or two, each with its reply. The app's side may leave such a
+ * connection to the kernel, and make it (rr_conn_after()) once it proves to be more
+ * (preload/unmet.c). Until then it keeps here what has gone by: whole records only, and calls
+ * and replies in turn. */
 
 #include <netinet/in.h>
 #include <sys/uio.h>
@@ -16,16 +17,17 @@ struct rr_conn;
 
 struct rr_conn_passed {
 	bool server;
-	uint32_t in, out;	/* bytes of the first record that was read, and that was
-				 * written; 0: none */
+	uint32_t nin, nout;	/* records that were read, and that were written … */
+	uint64_t in, out;	/* … and their bytes */
 	/* Of a server: */
 	uint32_t next;		/* rr_conn_first_call() of what is in the queue; 0: unknown */
 	bool alone;		/* … and nothing else is */
 	int err;		/* an error of the socket that the app has yet to be told */
-	/* Of a client whose call has gone: */
-	bool called;		/* its program is known */
-	uint32_t prog, xid;
-	rr_time asked;		/* when it went; 0 once its reply is there */
+	/* Of a client: */
+	uint32_t offers;	/* the number of the call that an offer may go with */
+	bool called;		/* the program of its first call is known */
+	uint32_t prog, xid;	/* … of that call */
+	rr_time asked;		/* when its last call went; 0 once its reply is there */
 	/* Our own address and the peer's, and their lengths; 0: not known. */
 	struct sockaddr_in6 end[2];
 	uint8_t len[2];
@@ -50,23 +52,22 @@ static inline bool rr_conn_is_record(const uint8_t *p, size_t len)
 	return len > RR_RM_HDR && p[0] & 0x80 && rr_rm_len(p) == len - RR_RM_HDR;
 }
 
-/* A first write of so many bytes may be a whole record; apps that write it in pieces begin with
- * its mark, or fill a buffer of a page or more. */
+/* A write of so many bytes may be a whole record; apps that write it in pieces begin with its
+ * mark, or fill a buffer of a page or more. */
 static inline bool rr_conn_may_be_whole(size_t len)
 {
 	return len >= 16 && len <= 4095;
 }
 
-/* The app has written p, its first bytes, or has read its first. False: they are not what a
- * first call or its reply is, and not noted: it is time to make the connection, and to tell it
- * of them. */
+/* The app has written p, or has read it. False: it is not the record that goes in its turn, and
+ * not noted: it is time to make the connection, and to tell it. */
 bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len);
 bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len);
 
 /* As rr_conn_client() or rr_conn_server(), when so much has gone by. */
 struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f);
-/* More went out (of a client, its first bytes) or came in, by the kernel before anybody else
- * had the connection: the first len bytes of iov. */
+/* More went out or came in, by the kernel before anybody else had the connection: the first len
+ * bytes of iov. */
 void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
 void rr_conn_came_in(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
 

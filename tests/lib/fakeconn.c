@@ -160,7 +160,8 @@ bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (rr_fake.first_went ? !rr_fake.first_went(f, p, len) : !rr_conn_is_record(p, len))
 		return false;
-	f->out = (uint32_t)len;
+	f->nout++;
+	f->out += len;
 	return true;
 }
 
@@ -168,7 +169,8 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (!rr_conn_is_record(p, len))
 		return false;
-	f->in = (uint32_t)len;
+	f->nin++;
+	f->in += len;
 	return true;
 }
 

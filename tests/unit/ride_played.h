@@ -54,7 +54,7 @@ static struct {
 
 void __wrap_rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls);
 void __wrap_rr_learned_ours(const struct sockaddr_in6 *peer, bool is);
-bool __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total);
+uint32_t __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer);
 bool __wrap_rr_offer_by_loopback(const struct sockaddr_in6 *peer);
 bool __wrap_rr_offer_required(struct rr_conn *it);
 bool __wrap_rr_ride_must_ask(struct rr_conn *it, int fd, int flags);
@@ -89,10 +89,10 @@ void __wrap_rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 	k.ours = is;
 }
 
-bool __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total)
+uint32_t __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer)
 {
-	cr_assert(peer == &c.peer && total);
-	return k.may_pay;
+	cr_assert(peer == &c.peer);
+	return k.may_pay ? 1 : 2;
 }
 
 bool __wrap_rr_offer_by_loopback(const struct sockaddr_in6 *peer)

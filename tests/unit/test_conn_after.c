@@ -65,11 +65,12 @@ Test(conn_after, behind_a_call_and_its_reply)
 
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
 	kernel_takes(n);
-	passed.in = (uint32_t)n;
+	passed.in = n;
+	passed.nin = 1;
 	n = rr_test_reply(out, 1, 300, 1);
 	kernel_sends(n);
 	cr_assert(rr_conn_first_went(&passed, out, n));
-	cr_assert(passed.out == n && !passed.called && !passed.asked);
+	cr_assert(passed.out == n && passed.nout == 1 && !passed.called && !passed.asked);
 	cr_assert_eq(rr_end_recv(&p.client, NULL, in, n), (ssize_t)n);
 	passed.next = 5;
 	passed.alone = true;
@@ -103,7 +104,8 @@ Test(conn_after, behind_a_call_and_a_part_of_its_reply)
 
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
 	kernel_takes(n);
-	passed.in = (uint32_t)n;
+	passed.in = n;
+	passed.nin = 1;
 	n = rr_test_reply(out, 1, 300, 1);
 	half = kernel_sends(n / 2);
 	is_made(&passed);
@@ -127,7 +129,7 @@ Test(conn_after, before_anything_has_gone_by)
 
 Test(conn_after, with_an_error_that_is_yet_to_be_told)
 {
-	is_made(&(struct rr_conn_passed){ .server = true, .in = 44, .err = ECONNRESET });
+	is_made(&(struct rr_conn_passed){ .server = true, .nin = 1, .in = 44, .err = ECONNRESET });
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), -ECONNRESET);
 	cr_assert_neq(rr_end_try_recv(&p.server, in, 9, 0), -ECONNRESET);
 }

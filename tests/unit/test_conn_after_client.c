@@ -51,7 +51,7 @@ static size_t calls(void)
 
 	kernel_sends(out, n);
 	cr_assert(rr_conn_first_went(&f, out, n));
-	cr_assert(f.out == n && f.called && f.xid == 1 && f.prog == 0x20005244 && f.asked);
+	cr_assert(f.out == n && f.nout == 1 && f.called && f.xid == 1 && f.prog == 0x20005244 && f.asked);
 	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
 	return n;
 }
@@ -89,7 +89,7 @@ Test(conn_after_client, behind_a_call_and_its_reply)
 
 	rr_os_nap(20 * RR_MSEC);
 	cr_assert(rr_conn_first_came(&f, in, kernel_takes_reply(SIZE_MAX)));
-	cr_assert(f.in == rr_test_reply(out, 1, 300, 1) && f.asked == 0);
+	cr_assert(f.in == rr_test_reply(out, 1, 300, 1) && f.nin == 1 && f.asked == 0);
 	cr_assert_geq(rr_price_trip(), 20 * RR_MSEC);
 	cr_assert_lt(rr_price_trip(), 10 * RR_SEC);
 	is_made();
@@ -99,6 +99,24 @@ Test(conn_after_client, behind_a_call_and_its_reply)
 	cr_assert(p.client.c->called && p.client.c->prog == f.prog && p.client.c->xid == 1 && !p.client.c->alone_since);
 	cr_assert(!p.client.c->told[0] && !p.client.c->told[1], "what connect() was given may be another name");
 	cr_assert(rr_ride_seen_all(p.client.c, p.client.fd));
+	goes_on_until_carried();
+}
+
+Test(conn_after_client, behind_several_calls)
+{
+	size_t first = calls(), n;
+
+	cr_assert(rr_conn_first_came(&f, in, kernel_takes_reply(SIZE_MAX)));
+	n = rr_test_call(out, 2, 9, 1);
+	kernel_sends(out, n);
+	f.xid = 77;
+	cr_assert(rr_conn_first_went(&f, out, n));
+	cr_assert(f.out == first + n && f.nout == 2 && f.xid == 77 && f.asked, "the first has said what is called");
+	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+	is_made();
+	cr_assert(p.client.c->out.records == 2 && p.client.c->out.bytes == first + n && p.client.c->in.records == 1);
+	one_way(&p.server, &p.client, rr_test_reply(out, 2, 300, 1));
+	cr_assert_eq(p.client.c->in.records, 2);
 	goes_on_until_carried();
 }
 
@@ -209,7 +227,7 @@ static bool may_wait(void)
 	memset(&f, 5, sizeof(f));
 	if (!rr_conn_may_wait(&f, false, (struct sockaddr *)&at, sizeof(at)))
 		return false;
-	cr_assert(!f.server && f.given && f.len[1] == sizeof(at) && !f.len[0] && !f.in && !f.out && !f.called && !f.asked);
+	cr_assert(!f.server && f.given && f.len[1] == sizeof(at) && !f.len[0] && !f.nin && !f.nout && !f.called && !f.asked);
 	return !memcmp(&f.end[1], &at, sizeof(at));
 }
 
@@ -239,9 +257,14 @@ Test(conn_after_client, where_an_offer_may_go_before_the_first_call_or_with_it)
 	cr_assert_not(may_wait());
 	rr_test_params.offer_after = 1;
 	cr_assert_not(may_wait());
+	rr_test_params.offer_after = 7;
+	cr_assert(may_wait() && f.offers == 7);
 	rr_test_params.offer_after = RR_AFTER_AUTO;
-	cr_assert(may_wait());
-	rr_learned_end((struct sockaddr_in6 *)&(union { struct sockaddr_in in; struct sockaddr_in6 in6; }){ at }, 9, 100);
+	cr_assert(may_wait() && f.offers == 2);
+	rr_learned_end((struct sockaddr_in6 *)&(union { struct sockaddr_in in; struct sockaddr_in6 in6; }){ at }, 9, 3);
+	cr_assert(may_wait() && f.offers == 4);
+	for (int i = 0; i < 40; i++)
+		rr_learned_end((struct sockaddr_in6 *)&(union { struct sockaddr_in in; struct sockaddr_in6 in6; }){ at }, 9, 100);
 	cr_assert_not(may_wait(), "such connections make many calls");
 	at.sin_port++;
 	cr_assert(may_wait());
@@ -273,4 +296,7 @@ Test(conn_after_client, from_one_that_was_never_made_it_is_learned_that_it_was_s
 	calls();
 	rr_conn_never(&f);
 	cr_assert_eq(rr_learned_usual(&f.end[1], 0x20005244), 1);
+	f.nout = 40;
+	rr_conn_never(&f);
+	cr_assert_gt(rr_learned_usual(&f.end[1], 0x20005244), 9);
 }

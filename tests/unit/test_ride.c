@@ -166,6 +166,11 @@ Test(ride, who_must_look_before_it_goes)
 	a_call(RR_S_NEW);
 	k.loopback = true;
 	cr_assert_not(looks_first());
+	a_call(RR_S_NEW);
+	k.loopback = true;
+	call[0].iov_len = 15;
+	call[1].iov_len = 0;
+	cr_assert(looks_first(), "it may be the beginning of something large");
 }
 
 Test(ride, an_offer_goes_with_it_or_before_it_or_not)

@@ -24,11 +24,13 @@ static void one_call(void)
 	cr_assert(rr_unmet_is(so) && told.made == 0);
 }
 
-Test(unmet, a_connection_of_one_call_is_never_met)
+Test(unmet, a_connection_of_calls_and_replies_in_turn_is_never_met)
 {
 	ssize_t rc = -2;
 
-	one_call();
+	for (int i = 0; i < 5; i++)
+		one_call();
+	cr_assert(so->unmet.past.nin == 5 && so->unmet.past.nout == 5);
 	ends();
 	cr_assert(is_told(POLLIN));
 	cr_assert(reads(sizeof(got), &rc) && rc == 0);
@@ -94,6 +96,7 @@ static void is_met(uint32_t in, uint32_t out, int err)
 	cr_assert_eq(rr_unmet_meet(so, fd), made);
 	cr_assert_eq(errno, ESRCH);
 	cr_assert(told.made == 1 && passed.in == in && passed.out == out && passed.err == err);
+	cr_assert(passed.nin == !!in && passed.nout == !!out);
 	cr_assert(so->conn == made && !rr_unmet_is(so) && rr_unmet_n == 0);
 	cr_assert_eq(rr_unmet_meet(so, fd), made, "once");
 	cr_assert(told.made == 1 && rr_unmet_n == 0 && !(so->flags & RR_SOCK_MEETING));
@@ -101,11 +104,12 @@ static void is_met(uint32_t in, uint32_t out, int err)
 	cr_assert_not(reads(sizeof(got), &(ssize_t){ 0 }) || writes(reply, REPLY_LEN, &(ssize_t){ 0 }));
 }
 
-Test(unmet, a_second_call_is_its_connections)
+Test(unmet, a_second_call_before_the_reply_is_its_connections)
 {
 	ssize_t rc = -2;
 
-	one_call();
+	arrives(call, CALL);
+	cr_assert(reads(sizeof(got), &rc));
 	told.judged = 0;
 	arrives(call, CALL);
 	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &rc));
@@ -113,8 +117,20 @@ Test(unmet, a_second_call_is_its_connections)
 	told.judged = 0;
 	cr_assert_not(is_told(POLLIN) || writes(reply, REPLY_LEN, &rc));
 	cr_assert_eq(told.judged, 0, "it is known");
-	is_met(CALL, REPLY_LEN, 0);
+	is_met(CALL, 0, 0);
 	cr_assert_eq(passed.next, CALL);
+}
+
+Test(unmet, a_second_record_that_is_no_call_is_its_connections)
+{
+	ssize_t rc = -2;
+
+	one_call();
+	first = 0;
+	arrives(call, CALL);
+	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &rc));
+	cr_assert_eq(queued(), CALL);
+	is_met(CALL, REPLY_LEN, 0);
 }
 
 Test(unmet, what_else_the_queue_held)

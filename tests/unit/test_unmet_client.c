@@ -9,6 +9,7 @@ static void begin_client(void)
 {
 	dialed = (struct sockaddr *)&to;
 	begin(false, RR_SOCK_CONNECTING);
+	so->unmet.past.offers = 2;
 }
 
 TestSuite(unmet_client, .init = begin_client, .timeout = 60);
@@ -56,6 +57,7 @@ static void is_met(uint32_t out, uint32_t in)
 {
 	cr_assert_eq(rr_unmet_meet(so, fd), made);
 	cr_assert(told.made == 1 && passed.in == in && passed.out == out);
+	cr_assert(passed.nin == !!in && passed.nout == !!out);
 	cr_assert(so->conn == made && !rr_unmet_is(so) && rr_unmet_n == 0);
 	cr_assert_not(is_told(POLLIN) || reads(sizeof(got), &(ssize_t){ 0 }) || calls());
 }
@@ -81,15 +83,26 @@ Test(unmet_client, who_may_stay_so)
 	cr_assert(rr_unmet_begin(so, dialed, 16) && rr_unmet_n == 2);
 }
 
-Test(unmet_client, a_second_call_is_its_connections)
+Test(unmet_client, a_call_that_an_offer_may_go_with_is_its_connections)
 {
 	one_call();
 	cr_assert_not(calls());
 	is_met(CALL, REPLY_LEN);
 }
 
+Test(unmet_client, those_before_are_not)
+{
+	so->unmet.past.offers = 6;
+	for (int i = 0; i < 5; i++)
+		one_call();
+	cr_assert_not(calls());
+	cr_assert_eq(rr_unmet_meet(so, fd), made);
+	cr_assert(passed.nout == 5 && passed.nin == 5 && passed.out == 5 * CALL && passed.in == 5 * REPLY_LEN);
+}
+
 Test(unmet_client, so_is_one_before_the_reply)
 {
+	so->unmet.past.offers = 6;
 	cr_assert(calls());
 	cr_assert_not(calls());
 	has_call(CALL);
@@ -206,7 +219,7 @@ Test(unmet_client, an_error_is_the_results)
 	errno = ESRCH;
 	cr_assert(reads(sizeof(got), &rc));
 	cr_assert_eq(rc, -ECONNRESET);
-	so->unmet.past.out = 0;
+	so->unmet.past.nout = 0;
 	cr_assert(writes(call, CALL, &rc));
 	cr_assert_eq(rc, -EPIPE);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that are made when their first call has gone by, or never. What is noted of it
- * until then is what others note in their struct rr_conn. */
+/* Connections that are made when their first calls have gone by, or never. What is noted of
+ * these until then is what others note in their struct rr_conn. */
 
 #include "core/conn/first.h"
 
@@ -12,12 +12,12 @@
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
-#define WHOLE	64u		/* bytes of a first write that is a whole record */
-
-static bool client_may_wait(const struct rr_conn_passed *f)
+static bool client_may_wait(struct rr_conn_passed *f)
 {
-	return rr_cp->offer_after != RR_AFTER_WAIT && f->len[1] &&
-	       !rr_ride_looks_first(&f->end[1], WHOLE);
+	if (rr_cp->offer_after == RR_AFTER_WAIT || !f->len[1])
+		return false;
+	f->offers = rr_ride_looks_with(&f->end[1]);
+	return f->offers > 1;
 }
 
 bool rr_conn_may_wait(struct rr_conn_passed *f, bool server, const struct sockaddr *peer,
@@ -50,12 +50,14 @@ size_t rr_conn_first_call(const uint8_t *head, size_t have)
 	return len;
 }
 
+/* A client's first record says what is called. */
 bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (!rr_conn_is_record(p, len) ||
-	    (!f->server && rr_ride_note(p, len, &f->called, &f->prog, &f->xid)))
+	    (!f->server && !f->nout && rr_ride_note(p, len, &f->called, &f->prog, &f->xid)))
 		return false;
-	f->out = (uint32_t)len;
+	f->nout++;
+	f->out += len;
 	f->asked = f->server ? 0 : rr_now();
 	return true;
 }
@@ -64,23 +66,18 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (!rr_conn_is_record(p, len))
 		return false;
-	f->in = (uint32_t)len;
-	rr_price_tripped(rr_now() - f->asked);
+	f->nin++;
+	f->in += len;
+	if (f->asked)
+		rr_price_tripped(rr_now() - f->asked);
 	f->asked = 0;
 	return true;
-}
-
-/* One whole record has gone by, of so many bytes. */
-static void count_record(struct rr_track *t, uint32_t bytes)
-{
-	t->bytes = bytes;
-	t->records = bytes != 0;
 }
 
 static void server_goes_on(struct rr_conn *c, const struct rr_conn_passed *f)
 {
 	c->kept = f->err;
-	if (!f->in)
+	if (!f->nin)
 		return;
 	c->most = f->next;
 	c->whole = f->alone;
@@ -89,7 +86,7 @@ static void server_goes_on(struct rr_conn *c, const struct rr_conn_passed *f)
 
 static void client_goes_on(struct rr_conn *c, const struct rr_conn_passed *f)
 {
-	if (!f->out)
+	if (!f->nout)
 		return;
 	c->called = f->called;
 	c->prog = f->prog;
@@ -108,15 +105,19 @@ struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)
 	for (int i = f->given ? 0 : 1; i >= 0; i--)
 		if (f->len[i])
 			rr_conn_named(c, i, (const struct sockaddr *)&f->end[i], f->len[i]);
-	count_record(&c->in, f->in);
-	count_record(&c->out, f->out);
+	c->in.records = f->nin;
+	c->in.bytes = f->in;
+	c->out.records = f->nout;
+	c->out.bytes = f->out;
 	(f->server ? server_goes_on : client_goes_on)(c, f);
 	return c;
 }
 
 void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
 {
-	(c->face.server ? rr_passed_out : rr_ride_first_went)(c, iov, n, len);
+	bool first = !c->face.server && !c->out.records;
+
+	(first ? rr_ride_first_went : rr_passed_out)(c, iov, n, len);
 }
 
 void rr_conn_came_in(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
@@ -127,6 +128,6 @@ void rr_conn_came_in(struct rr_conn *c, const struct iovec *iov, int n, size_t l
 void rr_conn_never(const struct rr_conn_passed *f)
 {
 	if (f->called)
-		rr_learned_end(&f->end[1], f->prog, 1);
+		rr_learned_end(&f->end[1], f->prog, f->nout);
 	rr_report_none(f->server, f->server ? RR_R_NO_OFFER : RR_R_FEW_CALLS);
 }

@@ -18,6 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/conn/base/who.h"
+#include "core/conn/first.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 
@@ -121,10 +122,11 @@ static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, in
 	return rc;
 }
 
-bool rr_ride_looks_first(const struct sockaddr_in6 *peer, size_t total)
+uint32_t rr_ride_looks_with(const struct sockaddr_in6 *peer)
 {
-	return rr_cp->require_call || rr_ride_may_pay(peer, total) ||
-	       (rr_cp->verbs && !rr_offer_by_loopback(peer));
+	if (rr_cp->require_call || (rr_cp->verbs && !rr_offer_by_loopback(peer)))
+		return 1;
+	return rr_ride_may_pay(peer);
 }
 
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags)
@@ -135,7 +137,7 @@ ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n,
 
 	if (!total)
 		return RR_CONN_KERNEL;
-	if (!c->require && !rr_ride_looks_first(&c->peer, total))
+	if (!c->require && rr_conn_may_be_whole(total) && rr_ride_looks_with(&c->peer) > 1)
 		return send_first(c, fd, iov, n, flags, false);
 	if (!rr_upgrade_readable(iov, n))
 		return -EFAULT;

@@ -37,14 +37,12 @@ static struct rr_when when(uint32_t record, uint32_t len)
 				 .price = rr_price_sum(), .trip = rr_price_trip() };
 }
 
-bool rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total)
+uint32_t rr_ride_may_pay(const struct sockaddr_in6 *peer)
 {
 	struct rr_when w = when(1, 0);
 
-	if (!rr_conn_may_be_whole(total))
-		return true;
 	w.usual = rr_learned_most(peer);
-	return rr_when_pays(&w);
+	return rr_when_record(&w);
 }
 
 /* Does the offer pay with this call? What earlier connections have shown is looked up once. */

@@ -127,9 +127,9 @@ ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t *ours, uint3
 /* ride_offer.c. Makes an offer and sends it in front of the app's bytes, if it pays. 0: none of
  * the app's bytes went; the state says whether the offer did. Otherwise as rr_ride_send(). */
 ssize_t rr_ride_offer(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-/* May an offer go with the first call to peer, of which the app writes `total` bytes now? What
- * the call is has not been looked at. */
-bool rr_ride_may_pay(const struct sockaddr_in6 *peer, size_t total);
+/* The number of the call to peer that an offer may go with first, from 1; what the calls are
+ * has not been looked at. */
+uint32_t rr_ride_may_pay(const struct sockaddr_in6 *peer);
 /* A server on another host that is not known may close the connection on an offer. Must this
  * connection therefore offer before its first call, which then waits for the answer? */
 bool rr_ride_must_ask(struct rr_conn *c, int fd, int flags);
@@ -149,9 +149,9 @@ int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint
 /* The app's first write on a connection that may make its offer later. RR_CONN_KERNEL: there
  * were no bytes, or the connection is TCP's because this is not RPC. */
 ssize_t rr_ride_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags);
-/* Must the first call to peer, of `total` bytes, be looked at before it goes, because of a rule
- * for its program, or since an offer may go with it or before it? */
-bool rr_ride_looks_first(const struct sockaddr_in6 *peer, size_t total);
+/* The number of the first call to peer that must be looked at before it goes, because of a rule
+ * for its program, or since an offer may go with it or before it. */
+uint32_t rr_ride_looks_with(const struct sockaddr_in6 *peer);
 /* What do the `have` first bytes of the stream say? RR_R_NONE: they begin a call; whether its
  * program is known, which that is, and its XID. */
 enum rr_reason rr_ride_note(const uint8_t *head, size_t have, bool *called, uint32_t *prog,

@@ -28,9 +28,11 @@ static uint32_t worth(const struct rr_when *w)
 	return (uint32_t)rr_max(rr_min(calls, (rr_time)ENOUGH), (rr_time)FEW);
 }
 
-/* The record to offer with, for offer_after = auto. */
-static uint32_t best(const struct rr_when *w)
+/* See when.h. */
+uint32_t rr_when_record(const struct rr_when *w)
 {
+	if (w->after != RR_AFTER_AUTO)
+		return w->after;
 	if (w->len >= LARGE || w->usual >= worth(w))
 		return 1;
 	return w->usual ? rr_max(w->usual + 1, FIRST) : FIRST;
@@ -39,9 +41,4 @@ static uint32_t best(const struct rr_when *w)
 rr_time rr_when_next(rr_time began, rr_time ended)
 {
 	return ended - began < LITTLE ? 0 : ended + (ended - began);
-}
-
-bool rr_when_pays(const struct rr_when *w)
-{
-	return w->record >= (w->after == RR_AFTER_AUTO ? best(w) : w->after);
 }

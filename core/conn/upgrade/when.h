@@ -23,8 +23,13 @@ struct rr_when {
 	rr_time trip;		/* what a call by TCP takes; 0: unknown */
 };
 
-/* Should the offer go with this record? */
-bool rr_when_pays(const struct rr_when *w);
+/* The number of the record that the offer should go with, from 1. */
+uint32_t rr_when_record(const struct rr_when *w);
+/* Should it go with this record? */
+static inline bool rr_when_pays(const struct rr_when *w)
+{
+	return w->record >= rr_when_record(w);
+}
 
 /* A part of a set-up took from began to ended. When may the next part begin? 0: at once. */
 rr_time rr_when_next(rr_time began, rr_time ended);
