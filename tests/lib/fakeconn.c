@@ -301,8 +301,7 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 {
 	if (!s->now)
 		rr_spin_look_around(s);
-	if (!s->began)
-		s->want = rr_max(s->want, c->spin);
+	s->want = rr_max(s->want, s->began ? c->longer : c->spin);
 }
 
 void rr_conn_seen(const struct rr_conn *c RR_UNUSED, const struct rr_spin *s RR_UNUSED)

@@ -36,7 +36,7 @@ struct rr_conn {
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned anchor;	/* CARRIED: what is waited for on the anchor; 0: POLLRDHUP */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */
-	rr_time spin;
+	rr_time spin, longer;	/* what a spin wants at first, and more when that is over */
 	int wake;
 	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */
 	_Atomic unsigned polls, peeks, arms, disarms, drains, swallowed;

@@ -124,6 +124,13 @@ static inline void ring_twice(struct later *l)
 	rr_fake_ready(l->c, POLLIN, 0);
 }
 
+/* After a spin of a millisecond is over. */
+static inline void make_ready_late(struct later *l)
+{
+	usleep(20000);
+	make_ready(l);
+}
+
 static inline void write_pipe(struct later *l)
 {
 	cr_assert_eq(write(l->fd, "x", 1), 1);

@@ -57,6 +57,19 @@ Test(ready_epoll_calls, spinning_sees_ours_and_the_kernels)
 	cr_assert_eq(o.c->arms, 0);
 }
 
+Test(ready_epoll_calls, a_spin_that_is_over_may_go_on)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct later l = { .c = o.c, .add = POLLIN, .spins = true, .what = make_ready_late };
+
+	o.c->spin = RR_MSEC;
+	o.c->longer = 5 * RR_SEC;
+	start(&l);
+	expect(&o, EPOLLIN);
+	finish(&l);
+	cr_assert_eq(o.c->arms, 0);
+}
+
 static void on_signal(int sig RR_UNUSED)
 {
 }

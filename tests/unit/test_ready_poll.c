@@ -460,6 +460,21 @@ Test(ready_poll, spinning_sees_ours_and_the_kernels)
 	finish(&m);
 }
 
+Test(ready_poll, a_spin_that_is_over_may_go_on)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct later l = { .c = c, .add = POLLIN, .spins = true, .what = make_ready_late };
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	c->spin = RR_MSEC;
+	c->longer = 5 * RR_SEC;
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(&p, 1, -1), 1);
+	finish(&l);
+	cr_assert_eq(c->arms, 0);
+}
+
 Test(ready_poll, success_leaves_errno_alone)
 {
 	int peer, fd = tcp(&peer);

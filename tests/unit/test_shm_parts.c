@@ -414,7 +414,10 @@ Test(shm_parts, the_app_may_have_the_number)
 	at = the_place();
 	cr_assert(!rr_prov_forget(at + 1) && !rr_prov_forget(-1));
 	cr_assert(rr_prov_forget(at));
-	cr_assert(is_open(at) && !rr_ownfd_is(at) && !rr_prov_forget(at) && !rr_shm_place_lend());
+	cr_assert(is_open(at) && !rr_ownfd_is(at) && !rr_prov_forget(at));
+	rr_shm_place_keep();
+	cr_assert(rr_shm_place_lend(), "there is another");
+	cr_assert_not(rr_shm_place_lend());
 	at = bound(NAME, RR_SHM_NAME, true);
 	rr_shm_listener_keep(at);
 	cr_assert_not(rr_prov_forget(at + 1));

@@ -96,6 +96,29 @@ Test(statseg, the_segment_is_a_sparse_file_that_everybody_may_read)
 	cr_assert_geq(seg->backed, sizeof(*seg) + 50 * sizeof(struct rr_stat_conn));
 }
 
+/* Leaves bytes on the stack where the next function has its own. */
+static RR_NOINLINE void dirty_the_stack(void)
+{
+	volatile char all[16384];
+
+	for (size_t i = 0; i < sizeof(all); i++)
+		all[i] = 'x';
+}
+
+Test(statseg, it_says_which_program_this_is)
+{
+	char exe[200];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	struct rr_stat_seg *seg;
+
+	cr_assert_gt(n, 0);
+	exe[rr_min((size_t)n, sizeof(seg->exe) - 1)] = '\0';
+	set_up("", "");
+	dirty_the_stack();
+	seg = rr_statseg_get(true);
+	cr_assert_str_eq(seg->exe, exe);
+}
+
 /* As another process sees it. */
 static int seen_by_a_child(int fd)
 {
