@@ -173,7 +173,7 @@ static bool look(struct rr_sock *so, int fd)
 		u->past.err = errno;	/* the kernel does not tell it again */
 	u->ended = n == 0;
 	if (n > 0)
-		u->past.next = (uint32_t)rr_conn_first_call(buf, (size_t)n);
+		u->past.next = (uint32_t)rr_conn_first_call(&u->past, buf, (size_t)n);
 	u->past.alone = u->past.next && u->past.next == (size_t)n && u->past.next < sizeof(buf);
 	return (u->past.next && in_turn(u)) || u->ended || u->past.err;
 }

@@ -23,6 +23,7 @@ struct rr_conn_passed {
 	uint32_t next;		/* rr_conn_first_call() of what is in the queue; 0: unknown */
 	bool alone;		/* … and nothing else is */
 	int err;		/* an error of the socket that the app has yet to be told */
+	uint8_t why;		/* enum rr_reason: what has come first is no call; or 0 */
 	/* Of a client: */
 	uint32_t offers;	/* the number of the call that an offer may go with */
 	bool called;		/* the program of its first call is known */
@@ -43,7 +44,7 @@ bool rr_conn_may_wait(struct rr_conn_passed *f, bool server, const struct sockad
 /* head[0..have) stands at the front of a server's queue, where a record begins. The length of
  * the call there, if it is whole, in one fragment, and certainly the app's; or 0. Of head it
  * wants as much as there is, RR_CONN_FIRST bytes at most. */
-size_t rr_conn_first_call(const uint8_t *head, size_t have);
+size_t rr_conn_first_call(struct rr_conn_passed *f, const uint8_t *head, size_t have);
 #define RR_CONN_FIRST	512u
 
 /* Are these len bytes one record in one fragment, and not an empty one? */

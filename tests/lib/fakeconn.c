@@ -174,10 +174,10 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 	return true;
 }
 
-size_t rr_conn_first_call(const uint8_t *head, size_t have)
+size_t rr_conn_first_call(struct rr_conn_passed *f, const uint8_t *head, size_t have)
 {
 	spoil_errno();
-	return rr_fake.first_call ? rr_fake.first_call(head, have) : 0;
+	return rr_fake.first_call ? rr_fake.first_call(f, head, have) : 0;
 }
 
 struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)

@@ -61,7 +61,7 @@ struct rr_fake_script {
 	struct rr_conn *(*server)(int fd);
 	/* Of connections that are not met: without may_wait each is met at once. */
 	bool (*may_wait)(bool server, const struct sockaddr *peer, socklen_t len);
-	size_t (*first_call)(const uint8_t *head, size_t have);
+	size_t (*first_call)(struct rr_conn_passed *f, const uint8_t *head, size_t have);
 	bool (*first_went)(struct rr_conn_passed *f, const uint8_t *p, size_t len);
 	struct rr_conn *(*after)(int fd, const struct rr_conn_passed *f);
 	void (*went_out)(struct rr_conn *c, const struct iovec *iov, int n, size_t len);

@@ -139,24 +139,44 @@ Test(conn_after, which_first_bytes_are_the_apps_call)
 	uint8_t buf[RR_OFFER_MAX];
 	struct rr_hello h = { .version = RR_NEGO_VERSION };
 	size_t n = rr_test_call(buf, 7, 100, 7);
+	struct rr_conn_passed f = { .server = true };
 	uint32_t len;
 
-	cr_assert_eq(rr_conn_first_call(buf, n), n);
-	cr_assert_eq(rr_conn_first_call(buf, n + 9), n, "more is behind it");
-	cr_assert_eq(rr_conn_first_call(buf, n - 1), 0, "not whole");
-	cr_assert_eq(rr_conn_first_call(buf, 3), 0);
-	cr_assert_eq(rr_conn_first_call(buf, 0), 0);
+	cr_assert_eq(rr_conn_first_call(&f, buf, n), n);
+	cr_assert_eq(rr_conn_first_call(&f, buf, n + 9), n, "more is behind it");
+	cr_assert_eq(rr_conn_first_call(&f, buf, n - 1), 0, "not whole");
+	cr_assert_eq(rr_conn_first_call(&f, buf, 3), 0);
+	cr_assert_eq(rr_conn_first_call(&f, buf, 0), 0);
 	buf[0] &= 0x7f;
-	cr_assert_eq(rr_conn_first_call(buf, n), 0, "a fragment");
+	cr_assert_eq(rr_conn_first_call(&f, buf, n), 0, "a fragment");
+	cr_assert_eq(f.why, RR_R_NONE);
 	buf[0] |= 0x80;
 	buf[11] = 1;
-	cr_assert_eq(rr_conn_first_call(buf, n), 0, "a reply");
+	cr_assert_eq(rr_conn_first_call(&f, buf, n), 0, "a reply");
 	buf[11] = 0;
-	cr_assert_eq(rr_conn_first_call(buf, n), n);
+	cr_assert_eq(rr_conn_first_call(&f, buf, n), n);
 	memset(h.token, 5, sizeof(h.token));
 	len = rr_nego_put_offer(&h, rr_test_params.program, 9, buf, sizeof(buf));
 	cr_assert(len > 0);
-	cr_assert_eq(rr_conn_first_call(buf, len), 0, "an offer");
+	f.why = RR_R_NONE;
+	cr_assert_eq(rr_conn_first_call(&f, buf, len), 0, "an offer");
+	cr_assert_eq(rr_conn_first_call(&f, buf, 20), 0, "a part of one");
+	cr_assert_eq(f.why, RR_R_NONE);
+}
+
+Test(conn_after, behind_what_is_not_rpc)
+{
+	struct rr_conn_passed f = { .server = true, .nin = 1 };
+
+	memset(out, 'x', 100);
+	cr_assert_eq(rr_conn_first_call(&f, out, 100), 0);
+	cr_assert_eq(f.why, RR_R_NONE, "behind a call");
+	f.nin = 0;
+	cr_assert_eq(rr_conn_first_call(&f, out, 100), 0);
+	cr_assert_eq(f.why, RR_R_NOT_RPC);
+	is_made(&f);
+	cr_assert_eq(rr_conn_st(p.server.c), RR_S_TCP);
+	cr_assert_eq(p.server.c->st->reason, RR_R_NOT_RPC);
 }
 
 static enum rr_mode mode;

@@ -50,8 +50,9 @@ static bool may_played(bool server, const struct sockaddr *to, socklen_t len)
 	return may;
 }
 
-static size_t first_played(const uint8_t *head, size_t have)
+static size_t first_played(struct rr_conn_passed *f, const uint8_t *head, size_t have)
 {
+	cr_assert_eq(f, &so->unmet.past);
 	cr_assert_eq(memcmp(head, call, 4), 0);
 	told.judged = have;
 	return first;

@@ -34,20 +34,23 @@ bool rr_conn_may_wait(struct rr_conn_passed *f, bool server, const struct sockad
 	return server || client_may_wait(f);
 }
 
-size_t rr_conn_first_call(const uint8_t *head, size_t have)
+size_t rr_conn_first_call(struct rr_conn_passed *f, const uint8_t *head, size_t have)
 {
+	enum rr_reason why;
 	uint32_t xid, need;
 	struct rr_hello h;
 	size_t len;
 
 	_Static_assert(RR_CONN_FIRST >= RR_OFFER_MAX, "a whole offer is seen");
-	if (have < RR_RM_HDR)
+	if (rr_nego_get_offer(head, have, rr_cp->program, &xid, &h, &need) != RR_NEGO_OTHER)
 		return 0;
+	why = rr_offer_sniff(head, have);
+	if (why) {
+		f->why = f->nin ? RR_R_NONE : (uint8_t)why;
+		return 0;
+	}
 	len = RR_RM_HDR + rr_rm_len(head);
-	if (len > have || !rr_conn_is_record(head, len) || rr_offer_sniff(head, have) ||
-	    rr_nego_get_offer(head, have, rr_cp->program, &xid, &h, &need) != RR_NEGO_OTHER)
-		return 0;
-	return len;
+	return len <= have && rr_conn_is_record(head, len) ? len : 0;
 }
 
 /* A client's first record says what is called. */
@@ -77,6 +80,8 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 static void server_goes_on(struct rr_conn *c, const struct rr_conn_passed *f)
 {
 	c->kept = f->err;
+	if (f->why)
+		return rr_conn_become(c, RR_S_TCP, (enum rr_reason)f->why);
 	if (!f->nin)
 		return;
 	c->most = f->next;
