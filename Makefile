@@ -178,7 +178,7 @@ test_evidence_calls_LD := $(foreach f,rr_ownfd_floor rr_ownfd_raise rr_ownfd_clo
 test_evidence_sweep_LD := $(test_evidence_calls_LD)
 test_ride_LD := $(foreach f,learned_end learned_ours ride_may_pay offer_by_loopback offer_required ride_must_ask ride_offer ride_answer \
     ride_seen_all upgrade_withholds conn_lowat nego_get_offer nego_get_answer ride_leave ride_take_answer ride_take_offer upgrade_stopped \
-    upgrade_skip ride_count conn_become,-Wl$(comma)--wrap=rr_$f)
+    upgrade_skip ride_count conn_become prov_nth,-Wl$(comma)--wrap=rr_$f)
 test_ride_reads_LD := $(test_ride_LD)
 
 ifeq ($(HARNESS),mini)

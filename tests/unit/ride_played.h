@@ -37,7 +37,7 @@ static struct {
 	unsigned nsends;
 	size_t sent;		/* bytes that were to go with the last one */
 	/* other files */
-	bool may_pay, loopback, required, must_ask, not_seen_all, lets_by, stopped;
+	bool may_pay, loopback, device, required, must_ask, not_seen_all, lets_by, stopped;
 	ssize_t offers, answers;
 	enum rr_conn_st offer_st;
 	int skips, takes;
@@ -56,6 +56,7 @@ void __wrap_rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint3
 void __wrap_rr_learned_ours(const struct sockaddr_in6 *peer, bool is);
 uint32_t __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer);
 bool __wrap_rr_offer_by_loopback(const struct sockaddr_in6 *peer);
+const struct rr_prov_ops *__wrap_rr_prov_nth(uint32_t i);
 bool __wrap_rr_offer_required(struct rr_conn *it);
 bool __wrap_rr_ride_must_ask(struct rr_conn *it, int fd, int flags);
 ssize_t __wrap_rr_ride_offer(struct rr_conn *it, int fd, const struct iovec *iov, int n, int flags);
@@ -93,6 +94,12 @@ uint32_t __wrap_rr_ride_may_pay(const struct sockaddr_in6 *peer)
 {
 	cr_assert(peer == &c.peer);
 	return k.may_pay ? 1 : 2;
+}
+
+const struct rr_prov_ops *__wrap_rr_prov_nth(uint32_t i)
+{
+	cr_assert_eq(i, 1);
+	return k.device ? &rr_prov_shm : NULL;
 }
 
 bool __wrap_rr_offer_by_loopback(const struct sockaddr_in6 *peer)

@@ -269,11 +269,9 @@ Test(conn_after_client, where_an_offer_may_go_before_the_first_call_or_with_it)
 	at.sin_port++;
 	cr_assert(may_wait());
 	rr_test_params.verbs = true;
-	cr_assert(may_wait());
 	at.sin_addr.s_addr = htonl(0x0a000001);
-	cr_assert_not(may_wait(), "a server on another host is asked first");
+	cr_assert(may_wait(), "on another host, but there is no device");
 	rr_test_params.verbs = false;
-	cr_assert(may_wait());
 }
 
 Test(conn_after_client, where_the_address_is_not_of_tcp)

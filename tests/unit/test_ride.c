@@ -162,8 +162,12 @@ Test(ride, who_must_look_before_it_goes)
 	cr_assert(looks_first());
 	a_call(RR_S_NEW);
 	rr_test_params.verbs = true;
+	k.device = true;
 	cr_assert(looks_first());
 	a_call(RR_S_NEW);
+	cr_assert_not(looks_first(), "there is no device");
+	a_call(RR_S_NEW);
+	k.device = true;
 	k.loopback = true;
 	cr_assert_not(looks_first());
 	a_call(RR_S_NEW);

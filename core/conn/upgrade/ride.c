@@ -124,7 +124,8 @@ static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, in
 
 uint32_t rr_ride_looks_with(const struct sockaddr_in6 *peer)
 {
-	if (rr_cp->require_call || (rr_cp->verbs && !rr_offer_by_loopback(peer)))
+	if (rr_cp->require_call ||
+	    (rr_cp->verbs && !rr_offer_by_loopback(peer) && rr_prov_nth(1)))
 		return 1;
 	return rr_ride_may_pay(peer);
 }
