@@ -94,7 +94,7 @@ int rr_ride_take_offer(struct rr_conn *c, int fd, const struct rr_hello *h, uint
 		rr_conn_become(c, RR_S_TCP, RR_R_INTERNAL);
 		return RR_RIDE_OVER;
 	}
-	c->in.ours += need;
+	c->in.ours = need;	/* a stream has one offer */
 	rr_ride_heard(c, h, xid);
 	return RR_RIDE_OVER;
 }
