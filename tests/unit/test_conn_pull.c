@@ -605,11 +605,11 @@ Test(conn_pull, a_buffer_is_exposed_piece_by_piece)
 	/* The peer has taken one back itself. */
 	rr_expose_key_gone(sh, 5);
 	cr_assert_eq(b->nkeys, 3);
-	rr_expose_key_gone(sh, 1000);
-	cr_assert(b->nkeys == 2 && b->key[0] == 1002 && b->key[1] == 1001);
+	rr_expose_key_gone(sh, 1001);
+	cr_assert(b->nkeys == 2 && b->key[0] == 1000 && b->key[1] == 1002);
 	rr_expose_drop(sh, buf);
 	cr_assert_eq(pl.invalidates, 2);
-	cr_assert(pl.gone[0].handle == 1002 && pl.gone[1].handle == 1001);
+	cr_assert(pl.gone[0].handle == 1000 && pl.gone[1].handle == 1002);
 	cr_assert_eq(pl.gone[0].cookie, rr_drv_cookie(RR_FOR_FENCE, buf));
 	cr_assert_eq(b->nkeys, 0);
 	cr_assert_eq(filled(1), buf, "it is free");

@@ -59,6 +59,8 @@ Test(engine_invalidate, then_a_write_chunk_that_has_segments)
 	start(0);
 	ONE_RECV(&o, 1, 1, 8, MSG, 0, 1, 0, WRITE_CHUNK(0x21), 0, A_CALL(1));
 	cr_assert_eq(answered(1, 24), 0x21);
+	ONE_RECV(&o, 2, 1, 8, MSG, 0, WRITE_CHUNK(0x24), 1, 0, A_CALL(2));	/* a Reply chunk without any */
+	cr_assert_eq(answered(2, 24), 0x24);
 	one_fini(&o);
 }
 
