@@ -436,6 +436,18 @@ Test(accept, a_plugin_that_has_too_many_files_gets_none_of_ours)
 	cr_assert(errno == EMFILE && scarce_calls == 0 && full_calls == 1);
 }
 
+Test(accept, what_a_plugin_accepts_is_its_own)
+{
+	int fd;
+
+	so->flags &= ~(uint32_t)RR_SOCK_LISTENER;
+	rr_guard_enter();
+	fd = accept_one();
+	rr_guard_leave();
+	cr_assert_gt(fd, listener);
+	cr_assert_not(rr_fdt_has(fd));
+}
+
 Test(accept, an_error_of_the_kernels_while_it_waits_at_both_doors)
 {
 	socklen_t len = sizeof(struct sockaddr_in);
