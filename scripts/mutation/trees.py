@@ -90,7 +90,8 @@ class Tree:
 
     def sync(self):
         """Makes it what the work tree is; times are kept, so that only what has changed is built again. The object of a
-        mutant that was on trial when a run was ended is newer than its source, which is put right here."""
+        mutant that was on trial when a run was ended is newer than its source, which is put right here. So are those of
+        tests that include a source that a mutant was written to: it is made new, since they were built of the mutant."""
         for was in glob.glob(os.path.join(self.path, "build/obj/**/*.was"), recursive=True):
             shutil.move(was, was.removesuffix(".was"))
             os.utime(was.removesuffix(".was"))
@@ -108,6 +109,8 @@ class Tree:
             a, b = os.stat(f), os.stat(to) if os.path.exists(to) else None
             if not b or (a.st_size, a.st_mtime_ns) != (b.st_size, b.st_mtime_ns):
                 shutil.copy2(f, to)
+                if b and b.st_mtime_ns > a.st_mtime_ns:
+                    os.utime(to)
 
     def make(self, *targets, jobs=1, limit=1800):
         """False where it does not compile; what make says is in self.said."""
