@@ -5,6 +5,8 @@
 
 #include "tests/unit/ready_epoll.h"
 
+TestSuite(ready_epoll_sets, .timeout = 60);
+
 Test(ready_epoll_sets, closing_the_last_fd_ends_its_watch)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
@@ -224,4 +226,18 @@ Test(ready_epoll_sets, a_set_that_nobody_saw_being_made)
 	cr_assert_eq(rr_wrap_epoll_ctl(pipes[0], EPOLL_CTL_ADD, o.fd, &ev), -1);
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_null(rr_ep_at(pipes[0]));
+}
+
+/* Who waits for the outer set looks at the inner one when the time of its connection is over, beside what it has itself. */
+Test(ready_epoll_sets, a_set_within_is_shown_when_its_time_has_come)
+{
+	struct one in = begin(RR_FAKE_WAITING, EPOLLOUT), out = begin(RR_FAKE_CARRIED, EPOLLIN);
+	rr_time from = rr_now();
+
+	in.c->until = from + 50 * RR_MSEC;
+	ctl(out.ep, EPOLL_CTL_ADD, in.ep, EPOLLIN);
+	cr_assert_eq(look(&out, -1), 1);
+	cr_assert_eq(out.ev[0].data.u64 >> 32, (uint64_t)in.ep);
+	cr_assert_geq(rr_now(), from + 50 * RR_MSEC);
+	expect(&in, EPOLLOUT);
 }
