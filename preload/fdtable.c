@@ -251,9 +251,11 @@ struct rr_sock *rr_sock_new(int fd)
 	return so;
 }
 
-/* A table slot no longer has f, whose fd was closed behind our back. */
+/* A table slot no longer has f, whose fd was closed behind our back. errno is left alone. */
 static void vanished(struct rr_file *f, int fd)
 {
+	int saved = errno;
+
 	if (atomic_fetch_sub_explicit(&f->fds, 1, memory_order_acq_rel) == 1 &&
 	    f->kind == RR_KIND_SOCK) {
 		struct rr_sock *so = container_of(f, struct rr_sock, f);
@@ -264,6 +266,7 @@ static void vanished(struct rr_file *f, int fd)
 			rr_conn_vanished(c);
 	}
 	rr_file_put(f);
+	errno = saved;
 }
 
 void rr_fdt_give(int fd, struct rr_file *f)

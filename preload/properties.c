@@ -124,14 +124,26 @@ int rr_wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t l
 	return rr_real.setsockopt(fd, level, name, val, len);
 }
 
+/* The socket at fd, with a reference, if core/conn knows its names or wants to; NULL: not, or
+ * another file has the number by now. */
+static struct rr_sock *named_at(int fd)
+{
+	struct rr_sock *so = rr_fdt_sock(fd);
+
+	if (!so || ((rr_sock_conn(so) || rr_unmet_is(so)) && rr_sock_check(so, fd)))
+		return so;
+	rr_file_put(&so->f);
+	return NULL;
+}
+
 /* getsockname(), or getpeername() with peer. The kernel knows a native connection by loopback
  * addresses only, so core/conn answers for it. For any other connection core/conn keeps what
  * the kernel has said, to tell the peer (it may be behind a proxy). */
 static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 {
 	bool wants = addr && rr_fdt_has(fd) && !rr_bad_ptr(len);
-	struct rr_sock *so = wants ? rr_fdt_sock(fd) : NULL;
-	struct rr_conn *c = so && rr_sock_check(so, fd) ? rr_sock_conn(so) : NULL;
+	struct rr_sock *so = wants ? named_at(fd) : NULL;
+	struct rr_conn *c = so ? rr_sock_conn(so) : NULL;
 	socklen_t room = so ? *len : 0;
 	int rc = 0;
 

@@ -328,6 +328,21 @@ Test(call_props, names_are_the_connections_or_the_kernels)
 	cr_assert_eq(at.so->f.refs, 1);
 }
 
+Test(call_props, a_name_of_another_file_at_the_number_is_not_the_connections)
+{
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+	int peer, other = tcp(&peer);
+
+	rr_fake.named = named_script;
+	rr_file_hold(&at.so->f);
+	cr_assert_eq(dup2(other, at.fd), at.fd);
+	at.so->verified = 0;
+	assert_said(rr_wrap_getsockname(at.fd, (struct sockaddr *)&a, &len), 0);
+	cr_assert_eq(told.calls, 0);
+	cr_assert_eq(at.so->f.refs, 1);
+}
+
 /* --- files --- */
 
 enum { FILE_SIZE = 10000 };
