@@ -110,9 +110,9 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 	if (!c)
 		return r ? r : RR_CONN_KERNEL;
 	want = vet(iov, n);
-	if (want < 0)
+	if (want < 0) {
 		r = want;
-	if (want >= 0) {
+	} else {
 		if (!r)
 			r = unlikely(flags & MSG_OOB) ? refuse_urgent(c, fd) :
 							rr_conn_send(c, fd, iov, n, flags);

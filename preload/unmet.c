@@ -95,8 +95,10 @@ struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd)
 
 static void meet_each(int fd, struct rr_file *f, void *arg RR_UNUSED)
 {
-	if (rr_unmet_file(f))
-		rr_unmet_meet(container_of(f, struct rr_sock, f), fd);
+	struct rr_sock *so = container_of(f, struct rr_sock, f);
+
+	if (f->kind == RR_KIND_SOCK && rr_unmet_is(so))
+		rr_unmet_meet(so, fd);
 }
 
 void rr_unmet_meet_all(void)
@@ -202,8 +204,7 @@ static ssize_t take_call(struct rr_sock *so, int fd, const struct iovec *to)
 	}
 	r = take_bytes(so, fd, to->iov_base, u->past.next);
 	if (r == (ssize_t)u->past.next) {
-		u->past.nin++;
-		u->past.in += u->past.next;
+		rr_conn_note_in(&u->past, u->past.next);
 		u->past.next = 0;
 	} else if (r > 0) {	/* somebody else has read, whom we did not see */
 		leave(so);

@@ -3,7 +3,7 @@
 #define RR_UNMET_H
 
 /* Connections that have not been met: they are the kernel's alone, and have no struct rr_conn,
- * until they prove to be more than one call. See unmet.c.
+ * until they prove to be more than a few calls. See unmet.c.
  *
  * While there is none, rr_unmet_any() is all that a call pays. The functions that take fd say
  * false for any other, and leave errno alone. */
@@ -29,12 +29,6 @@ static inline bool rr_unmet_is(struct rr_sock *so)
 {
 	return unlikely((atomic_load_explicit(&so->flags, memory_order_relaxed) &
 			 (RR_SOCK_UNMET | RR_SOCK_PLAIN)) == RR_SOCK_UNMET);
-}
-
-/* The same for a file of any kind. */
-static inline bool rr_unmet_file(struct rr_file *f)
-{
-	return f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
 }
 
 /* accept() has returned so, or it was connected to peer (else NULL): may it stay unmet? */

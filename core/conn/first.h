@@ -60,6 +60,19 @@ static inline bool rr_conn_may_be_whole(size_t len)
 	return len >= 16 && len <= 4095;
 }
 
+/* One more record has come in, or gone out. */
+static inline void rr_conn_note_in(struct rr_conn_passed *f, size_t len)
+{
+	f->nin++;
+	f->in += len;
+}
+
+static inline void rr_conn_note_out(struct rr_conn_passed *f, size_t len)
+{
+	f->nout++;
+	f->out += len;
+}
+
 /* The app has written p, or has read it. False: it is not the record that goes in its turn, and
  * not noted: it is time to make the connection, and to tell it. */
 bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len);

@@ -160,8 +160,7 @@ bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (rr_fake.first_went ? !rr_fake.first_went(f, p, len) : !rr_conn_is_record(p, len))
 		return false;
-	f->nout++;
-	f->out += len;
+	rr_conn_note_out(f, len);
 	return true;
 }
 
@@ -169,8 +168,7 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (!rr_conn_is_record(p, len))
 		return false;
-	f->nin++;
-	f->in += len;
+	rr_conn_note_in(f, len);
 	return true;
 }
 

@@ -59,8 +59,7 @@ bool rr_conn_first_went(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 	if (!rr_conn_is_record(p, len) ||
 	    (!f->server && !f->nout && rr_ride_note(p, len, &f->called, &f->prog, &f->xid)))
 		return false;
-	f->nout++;
-	f->out += len;
+	rr_conn_note_out(f, len);
 	f->asked = f->server ? 0 : rr_now();
 	return true;
 }
@@ -69,8 +68,7 @@ bool rr_conn_first_came(struct rr_conn_passed *f, const uint8_t *p, size_t len)
 {
 	if (!rr_conn_is_record(p, len))
 		return false;
-	f->nin++;
-	f->in += len;
+	rr_conn_note_in(f, len);
 	if (f->asked)
 		rr_price_tripped(rr_now() - f->asked);
 	f->asked = 0;
@@ -120,9 +118,10 @@ struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)
 
 void rr_conn_went_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
 {
-	bool first = !c->face.server && !c->out.records;
-
-	(first ? rr_ride_first_went : rr_passed_out)(c, iov, n, len);
+	if (c->face.server || c->out.records)
+		rr_passed_out(c, iov, n, len);
+	else
+		rr_ride_first_went(c, iov, n, len, false);
 }
 
 void rr_conn_came_in(struct rr_conn *c, const struct iovec *iov, int n, size_t len)

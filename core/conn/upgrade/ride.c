@@ -91,22 +91,20 @@ void rr_ride_watches(struct rr_conn *c)
 		rr_conn_turn(c, RR_S_WATCH);	/* reported with its second call */
 }
 
-static void went_first(struct rr_conn *c, const struct iovec *iov, int n, size_t len,
-		       enum rr_reason why)
+/* Unless they are noted already they are looked at when the kernel has read them: then they are
+ * known to be readable. */
+void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len,
+			bool noted)
 {
+	enum rr_reason why = noted ? RR_R_NONE : note_first(c, iov, n, len);
+
 	if (why)
 		return rr_conn_become(c, RR_S_TCP, why);
 	rr_ride_watches(c);
 	rr_passed_out(c, iov, n, len);
 }
 
-void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
-{
-	went_first(c, iov, n, len, note_first(c, iov, n, len));
-}
-
-/* The app's first bytes go without an offer. Unless they are noted already they are looked at
- * when the kernel has read them: then they are known to be readable. */
+/* The app's first bytes go without an offer. */
 static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, int n, int flags,
 			  bool noted)
 {
@@ -117,8 +115,7 @@ static ssize_t send_first(struct rr_conn *c, int fd, const struct iovec *iov, in
 		return RR_CONN_KERNEL;
 	}
 	if (rc > 0)
-		went_first(c, iov, n, (size_t)rc,
-			   noted ? RR_R_NONE : note_first(c, iov, n, (size_t)rc));
+		rr_ride_first_went(c, iov, n, (size_t)rc, noted);
 	return rc;
 }
 

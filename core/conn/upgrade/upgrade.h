@@ -156,8 +156,10 @@ uint32_t rr_ride_looks_with(const struct sockaddr_in6 *peer);
  * program is known, which that is, and its XID. */
 enum rr_reason rr_ride_note(const uint8_t *head, size_t have, bool *called, uint32_t *prog,
 			    uint32_t *xid);
-/* The app's first bytes have gone, and no offer with them: the first len of iov. */
-void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len);
+/* The app's first bytes have gone, and no offer with them: the first len of iov. noted: what
+ * they are is. */
+void rr_ride_first_went(struct rr_conn *c, const struct iovec *iov, int n, size_t len,
+			bool noted);
 /* The first call has gone, and the connection looks on. */
 void rr_ride_watches(struct rr_conn *c);
 /* Notes that the first `have` bytes in the queue begin the app's next record. */
