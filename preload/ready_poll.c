@@ -621,13 +621,20 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
+static bool is_unmet(int fd)
+{
+	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
+
+	return f && f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
+}
+
 /* The entries that are not met, and cannot stay so in a wait with others, or for longer. */
 static void meet_entries(const struct pollfd *fds, nfds_t n)
 {
 	struct rr_sock *so;
 
 	for (nfds_t i = 0; i < n; i++)
-		if (rr_fdt_has(fds[i].fd) && rr_conn_at(fds[i].fd, &so))
+		if (is_unmet(fds[i].fd) && rr_conn_at(fds[i].fd, &so))
 			rr_file_put(&so->f);
 }
 

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "preload/pollrest.h"
+#include "preload/unmet.h"
 #include "tests/lib/ready_test.h"
 
 Test(ready_poll, what_a_carried_connection_has_is_reported_without_sleeping)
@@ -277,6 +279,29 @@ Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), -1);
 	cr_assert_eq(errno, EINTR);
 	cr_assert_eq(rr_wrap_ppoll(&p, 1, &none, &block), 0);
+}
+
+/* A server of many clients takes one more: whether the others are still there is not asked again. */
+Test(ready_poll, of_many_only_those_that_are_not_met_are_looked_up)
+{
+	int peer, fd = tcp(&peer), other, unmet = tcp(&other);
+	struct rr_sock *new = rr_sock_new(unmet), *so;
+	struct pollfd p[2 * RR_POLL_MANY];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
+
+	c->plain = true;
+	so = rr_fdt_sock(fd);
+	for (size_t i = 0; i < rr_array_size(p); i++)
+		p[i] = (struct pollfd){ i % 2 ? -1 : fd, POLLIN, 0 };
+	p[1].fd = unmet;
+	rr_fdt_give(unmet, &new->f);
+	new->flags = RR_SOCK_UNMET;
+	atomic_fetch_add(&rr_unmet_n, 1);
+	so->verified = 1;
+	cr_assert_eq(rr_wrap_poll(p, rr_array_size(p), 20), 0);
+	cr_assert(!rr_unmet_is(new) && rr_unmet_n == 0, "it cannot stay so");
+	cr_assert_eq(so->verified, 1);
+	rr_file_put(&so->f);
 }
 
 /* More entries than the stack is used for. */

@@ -110,9 +110,9 @@ static rr_time wake_at(rr_time due)
 	return due + rr_cp->idle_trim;
 }
 
-/* How many connections this look may trim. While there are many, a sleeping thread is woken just
- * when the next look is due. If that is so now, and no other thread was up since the last look,
- * the process has nothing better to do. */
+/* How many connections this look may trim. While there are many, a sleeping thread is woken
+ * just when the next look is due. If that is so now, and no other thread was up since the last
+ * look, the process has nothing better to do. */
 static uint32_t look_most(rr_time now, rr_time due)
 {
 	bool busy = atomic_exchange_explicit(&came_by, false, memory_order_relaxed);
