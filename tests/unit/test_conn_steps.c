@@ -1385,32 +1385,32 @@ Test(conn_steps, the_mean_of_calls_is_learned)
 {
 	struct sockaddr_in6 a = place(1);
 
-	cr_assert_eq(rr_learned_usual(&a, 5), 0);
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 0);
 	rr_learned_end(&a, 5, 0);
 	rr_learned_end(&a, 0, 100);
-	cr_assert(rr_learned_usual(&a, 5) == 0 && rr_learned_usual(&a, 0) == 0 && !rr_learned_is_ours(&a));
+	cr_assert(rr_learned_usual(&a, 5).calls == 0 && rr_learned_usual(&a, 0).calls == 0 && !rr_learned_is_ours(&a));
 	rr_learned_end(&a, 5, 100);
-	cr_assert_eq(rr_learned_usual(&a, 5), 100);
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 100);
 	rr_learned_end(&a, 5, 100);
-	cr_assert_eq(rr_learned_usual(&a, 5), 100, "it stays there");
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 100, "it stays there");
 	rr_learned_end(&a, 5, 20);
-	cr_assert_eq(rr_learned_usual(&a, 5), 80);
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 80);
 	rr_learned_end(&a, 6, 90);
 	rr_learned_ours(&a, true);
 	cr_assert(rr_learned_is_ours(&a));
-	cr_assert(rr_learned_usual(&a, 5) == 80 && rr_learned_usual(&a, 6) == 90 && rr_learned_most(&a) == 90);
+	cr_assert(rr_learned_usual(&a, 5).calls == 80 && rr_learned_usual(&a, 6).calls == 90 && rr_learned_most(&a).calls == 90);
 	rr_learned_end(&a, 6, 70);
-	cr_assert_eq(rr_learned_most(&a), 85);
+	cr_assert_eq(rr_learned_most(&a).calls, 85);
 	a.sin6_port = 8;
-	cr_assert(rr_learned_usual(&a, 5) == 0 && rr_learned_most(&a) == 0 && !rr_learned_is_ours(&a));
+	cr_assert(rr_learned_usual(&a, 5).calls == 0 && rr_learned_most(&a).calls == 0 && !rr_learned_is_ours(&a));
 	rr_learned_end(&a, 5, 1 << 20);
-	cr_assert_eq(rr_learned_usual(&a, 5), 1 << 16, "at most");
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 1 << 16, "at most");
 	a = place(1);
 	rr_learned_ours(&a, false);
-	cr_assert(!rr_learned_is_ours(&a) && rr_learned_usual(&a, 5) == 80);
+	cr_assert(!rr_learned_is_ours(&a) && rr_learned_usual(&a, 5).calls == 80);
 	a = place(2);
 	rr_learned_ours(&a, true);
-	cr_assert(rr_learned_is_ours(&a) && rr_learned_most(&a) == 0);
+	cr_assert(rr_learned_is_ours(&a) && rr_learned_most(&a).calls == 0);
 }
 
 Test(conn_steps, a_mean_never_becomes_none)
@@ -1420,7 +1420,7 @@ Test(conn_steps, a_mean_never_becomes_none)
 	rr_learned_end(&a, 5, 1);
 	for (int i = 0; i < 50; i++)
 		rr_learned_end(&a, 5, 1);
-	cr_assert_eq(rr_learned_usual(&a, 5), 1);
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 1);
 }
 
 Test(conn_steps, the_place_that_was_not_used_longest_is_forgotten)
@@ -1434,22 +1434,22 @@ Test(conn_steps, the_place_that_was_not_used_longest_is_forgotten)
 	for (uint32_t i = 0; i < 64; i++) {
 		a = place(i);
 		if (i != 3 && i != 60)
-			cr_assert_eq(rr_learned_usual(&a, 5), i + 1);
+			cr_assert_eq(rr_learned_usual(&a, 5).calls, i + 1);
 	}
 	a = place(100);
 	rr_learned_end(&a, 5, 1000);
 	for (uint32_t i = 0; i < 64; i++) {
 		a = place(i);
-		cr_assert_eq(rr_learned_most(&a), i == 3 ? 0 : i + 1, "%u", i);
+		cr_assert_eq(rr_learned_most(&a).calls, i == 3 ? 0 : i + 1, "%u", i);
 	}
 	a = place(101);
 	rr_learned_end(&a, 5, 1000);
 	a = place(60);
-	cr_assert_eq(rr_learned_most(&a), 0);
+	cr_assert_eq(rr_learned_most(&a).calls, 0);
 	a = place(100);
-	cr_assert_eq(rr_learned_most(&a), 1000);
+	cr_assert_eq(rr_learned_most(&a).calls, 1000);
 	a = place(63);
-	cr_assert_eq(rr_learned_most(&a), 64);
+	cr_assert_eq(rr_learned_most(&a).calls, 64);
 	a = place(0);
-	cr_assert_eq(rr_learned_most(&a), 1);
+	cr_assert_eq(rr_learned_most(&a).calls, 1);
 }

@@ -90,7 +90,7 @@ Test(conn_wrong, a_first_call_that_may_not_be_sent_our_way_is_the_kernels)
 }
 
 /* The state after the first call, where connections for its program usually make so many. */
-static enum rr_conn_st after_one_where_usual_is(uint32_t calls)
+static enum rr_conn_st after_one_where_usual_is(uint32_t calls, int connections)
 {
 	size_t n = rr_test_call(out, 1, 100, 1);
 	struct sockaddr_in6 at = { 0 };
@@ -100,7 +100,7 @@ static enum rr_conn_st after_one_where_usual_is(uint32_t calls)
 	open_after(RR_AFTER_AUTO);
 	cr_assert_eq(getsockname(p.listener, (struct sockaddr *)&at, &len), 0);
 	memcpy(&prog, out + 16, sizeof(prog));
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < connections; i++)
 		rr_learned_end(&at, ntohl(prog), calls);
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
 	return rr_conn_st(p.client.c);
@@ -109,19 +109,26 @@ static enum rr_conn_st after_one_where_usual_is(uint32_t calls)
 /* What connections for this program made before decides. */
 Test(conn_wrong, where_connections_make_many_calls_the_first_has_the_offer)
 {
-	cr_assert_eq(after_one_where_usual_is(1000), RR_S_ASKED);
+	cr_assert_eq(after_one_where_usual_is(1000, 9), RR_S_ASKED);
+}
+
+Test(conn_wrong, after_a_few_the_next_shows_what_a_call_takes_by_tcp)
+{
+	cr_assert_eq(after_one_where_usual_is(1000, 8), RR_S_WATCH);
+	cr_assert_eq(rr_end_try_send(&p.client, out, rr_test_call(out, 2, 100, 2)), (ssize_t)rr_test_call(out, 2, 100, 2));
+	cr_assert_eq(rr_conn_st(p.client.c), RR_S_ASKED);
 }
 
 Test(conn_wrong, how_many_those_must_be_is_a_matter_of_the_price)
 {
 	rr_price_paid(RR_PRICE_FREE, RR_MSEC);
-	cr_assert_eq(after_one_where_usual_is(40), RR_S_WATCH);
+	cr_assert_eq(after_one_where_usual_is(40, 9), RR_S_WATCH);
 }
 
 Test(conn_wrong, at_a_low_price_they_are_few)
 {
 	rr_price_paid(RR_PRICE_FREE, RR_USEC);
-	cr_assert_eq(after_one_where_usual_is(40), RR_S_ASKED);
+	cr_assert_eq(after_one_where_usual_is(40, 9), RR_S_ASKED);
 }
 
 Test(conn_wrong, where_nothing_is_known_the_first_call_has_none)

@@ -10,19 +10,19 @@
 
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {
-	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0, 0 });
+	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0, RR_PRICE_TRIP, false });
 }
 
 /* Does the first call of such a connection bring the offer? */
 static bool at_once(uint32_t usual, rr_time price)
 {
-	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, 0 });
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, RR_PRICE_TRIP, false });
 }
 
 /* The same where a call takes so long by TCP. */
 static bool at_once_by(rr_time trip, uint32_t usual, rr_time price)
 {
-	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, trip });
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, trip, false });
 }
 
 Test(offer_when, of_nothing_known_the_second_call)
@@ -77,8 +77,11 @@ Test(offer_when, a_call_that_takes_longer_by_tcp_saves_more)
 
 Test(offer_when, the_trip_is_the_least_time_of_a_call)
 {
-	cr_assert_eq(rr_price_trip(), 0);
-	rr_price_tripped(120 * RR_USEC);
+	cr_assert_eq(rr_price_trip(), RR_PRICE_TRIP);
+	rr_price_tripped(20 * RR_USEC);
+	cr_assert_eq(rr_price_trip(), 20 * RR_USEC);
+	for (int i = 0; i < 30; i++)
+		rr_price_tripped(120 * RR_USEC);
 	rr_price_tripped(RR_SEC);
 	cr_assert_gt(rr_price_trip(), 120 * RR_USEC);
 	cr_assert_lt(rr_price_trip(), 150 * RR_USEC);
@@ -88,11 +91,29 @@ Test(offer_when, the_trip_is_the_least_time_of_a_call)
 
 Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
 {
-	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC, 0 };
+	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC, RR_PRICE_TRIP, false };
 
 	cr_assert(!rr_when_pays(&w));
 	w.record++;
 	cr_assert(rr_when_pays(&w));
+}
+
+static uint32_t shows(uint32_t usual, rr_time price)
+{
+	return rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, RR_PRICE_TRIP, true });
+}
+
+/* As if nothing was known: its first call goes by TCP, and then it is upgraded. */
+Test(offer_when, one_that_is_to_show_what_both_cost_offers_with_its_second_call)
+{
+	cr_assert_eq(shows(20, 200 * RR_USEC), 2);
+	cr_assert_eq(shows(19, 200 * RR_USEC), 2);
+	cr_assert_eq(shows(5, 400 * RR_USEC), 2);
+	cr_assert_eq(shows(4, 400 * RR_USEC), 5, "that will never pay");
+	cr_assert_eq(shows(4, 30 * RR_USEC), 2);
+	cr_assert_eq(shows(3, 30 * RR_USEC), 4, "nor so few");
+	cr_assert_eq(rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 32768, 20, RR_SEC, 1, true }), 1);
+	cr_assert_eq(rr_when_record(&(struct rr_when){ 7, 1, 100, 20, RR_SEC, 1, true }), 7);
 }
 
 Test(offer_when, the_price_is_the_least_time_of_each_part)
@@ -128,24 +149,50 @@ Test(offer_when, calls_are_learned_by_place_and_program)
 {
 	struct sockaddr_in6 a = at(1), b = at(2);
 
-	cr_assert_eq(rr_learned_usual(&a, 7), 0);
+	cr_assert_eq(rr_learned_usual(&a, 7).calls, 0);
 	rr_learned_end(&a, 7, 20);
-	cr_assert_eq(rr_learned_usual(&a, 7), 20);
-	cr_assert_eq(rr_learned_usual(&a, 8), 0);
-	cr_assert_eq(rr_learned_usual(&b, 7), 0);
+	cr_assert_eq(rr_learned_usual(&a, 7).calls, 20);
+	cr_assert_eq(rr_learned_usual(&a, 8).calls, 0);
+	cr_assert_eq(rr_learned_usual(&b, 7).calls, 0);
 	rr_learned_end(&a, 9, 30);
 	rr_learned_ours(&a, true);
-	cr_assert_eq(rr_learned_most(&a), 30, "of any program there");
-	cr_assert_eq(rr_learned_most(&b), 0);
+	cr_assert_eq(rr_learned_most(&a).calls, 30, "of any program there");
+	cr_assert_eq(rr_learned_most(&b).calls, 0);
 	for (int i = 0; i < 30; i++)
 		rr_learned_end(&a, 7, 5);
-	cr_assert_eq(rr_learned_usual(&a, 7), 5, "the last ones count");
+	cr_assert_eq(rr_learned_usual(&a, 7).calls, 5, "the last ones count");
 	for (int i = 0; i < 30; i++)
 		rr_learned_end(&a, 7, 1);
-	cr_assert_eq(rr_learned_usual(&a, 7), 1);
+	cr_assert_eq(rr_learned_usual(&a, 7).calls, 1);
 	for (int i = 0; i < 30; i++)
 		rr_learned_end(&a, 7, 5);
-	cr_assert_eq(rr_learned_usual(&a, 7), 5);
+	cr_assert_eq(rr_learned_usual(&a, 7).calls, 5);
+}
+
+/* The eighth, the 32nd, and each 128th connection that comes after as many. */
+Test(offer_when, now_and_then_a_connection_shows_what_an_upgrade_costs)
+{
+	struct sockaddr_in6 a = at(1), b;
+
+	cr_assert_not(rr_learned_usual(&a, 7).again);
+	for (int n = 1; n <= 400; n++) {
+		bool again = n == 8 || n == 32 || n == 128 || n == 256 || n == 384;
+
+		rr_learned_end(&a, 7, 20);
+		cr_assert_eq(rr_learned_usual(&a, 7).again, again, "%d", n);
+		cr_assert_eq(rr_learned_most(&a).again, again, "%d", n);
+	}
+	rr_learned_end(&a, 8, 30);
+	cr_assert(rr_learned_most(&a).calls == 30 && !rr_learned_most(&a).again, "that program's");
+	for (uint16_t i = 0; i < 64; i++) {
+		b = at((uint16_t)(100 + i));
+		rr_learned_end(&b, 7, 3);
+	}
+	for (int n = 1; n < 8; n++)
+		rr_learned_end(&a, 7, 20);
+	cr_assert_not(rr_learned_usual(&a, 7).again, "counted anew");
+	rr_learned_end(&a, 7, 20);
+	cr_assert(rr_learned_usual(&a, 7).again);
 }
 
 Test(offer_when, of_many_places_the_one_used_last_stays)
@@ -156,10 +203,10 @@ Test(offer_when, of_many_places_the_one_used_last_stays)
 	for (uint16_t i = 0; i < 1000; i++) {
 		p = at((uint16_t)(100 + i));
 		rr_learned_end(&p, 7, 3);
-		cr_assert_eq(rr_learned_usual(&kept, 7), 20);
+		cr_assert_eq(rr_learned_usual(&kept, 7).calls, 20);
 	}
 	p = at(100);
-	cr_assert_eq(rr_learned_usual(&p, 7), 0, "the table has an end");
+	cr_assert_eq(rr_learned_usual(&p, 7).calls, 0, "the table has an end");
 }
 
 Test(offer_when, whether_there_is_one_of_ours_is_learned_and_unlearned)
@@ -169,7 +216,7 @@ Test(offer_when, whether_there_is_one_of_ours_is_learned_and_unlearned)
 	cr_assert(!rr_learned_is_ours(&a));
 	rr_learned_ours(&a, true);
 	cr_assert(rr_learned_is_ours(&a));
-	cr_assert_eq(rr_learned_usual(&a, 0), 0, "that is no program's");
+	cr_assert_eq(rr_learned_usual(&a, 0).calls, 0, "that is no program's");
 	rr_learned_ours(&a, false);
 	cr_assert(!rr_learned_is_ours(&a));
 }

@@ -7,7 +7,20 @@
 Test(price, nothing_is_known_at_first)
 {
 	cr_assert_eq(rr_price_sum(), 0);
-	cr_assert_eq(rr_price_trip(), 0);
+	cr_assert_eq(rr_price_trip(), RR_PRICE_TRIP, "is assumed");
+}
+
+/* The first ones of a process are the slowest. */
+Test(price, a_few_long_calls_are_not_believed)
+{
+	for (int i = 0; i < 3; i++)
+		rr_price_tripped(RR_MSEC);
+	cr_assert_lt(rr_price_trip(), 2 * RR_PRICE_TRIP);
+	for (int i = 0; i < 100; i++)
+		rr_price_tripped(RR_MSEC);
+	cr_assert_eq(rr_price_trip(), RR_MSEC);
+	rr_price_tripped(0);
+	cr_assert_eq(rr_price_trip(), 1, "something is divided by it");
 }
 
 Test(price, the_sum_has_each_part_once)
@@ -17,7 +30,7 @@ Test(price, the_sum_has_each_part_once)
 	rr_price_paid(RR_PRICE_ESTABLISH, 100);
 	rr_price_paid(RR_PRICE_FREE, 1000);
 	cr_assert_eq(rr_price_sum(), 1111);
-	cr_assert_eq(rr_price_trip(), 0);
+	cr_assert_eq(rr_price_trip(), RR_PRICE_TRIP);
 	rr_price_tripped(7);
 	cr_assert_eq(rr_price_sum(), 1111);
 	cr_assert_eq(rr_price_trip(), 7);

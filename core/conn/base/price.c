@@ -10,7 +10,9 @@
 
 #define CREEP	8u	/* a longer time raises what is kept by this part of it */
 
-static _Atomic rr_time least[RR_PRICE_PARTS], trip;
+static _Atomic rr_time least[RR_PRICE_PARTS];
+/* The first calls of a process take long: nothing of theirs is in any cache. */
+static _Atomic rr_time trip = RR_PRICE_TRIP;
 
 static void keep_least(_Atomic rr_time *least_of, rr_time took)
 {
@@ -37,7 +39,7 @@ rr_time rr_price_sum(void)
 
 void rr_price_tripped(rr_time took)
 {
-	keep_least(&trip, took);
+	keep_least(&trip, rr_max(took, (rr_time)1));
 }
 
 rr_time rr_price_trip(void)

@@ -23,7 +23,8 @@ rr_time rr_price_sum(void);
 
 /* A call by TCP has got its reply after this time, while no other was under way. */
 void rr_price_tripped(rr_time took);
-/* What a call and its reply take by TCP; 0: not known yet. */
+/* What a call and its reply take by TCP, not 0. It is assumed until some have been timed. */
 rr_time rr_price_trip(void);
+#define RR_PRICE_TRIP	(36 * RR_USEC)
 
 #endif

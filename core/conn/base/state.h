@@ -87,6 +87,7 @@ struct rr_conn {
 	bool called;			/* … if a call was seen */
 	bool meanwhile;			/* RR_CAP_MEANWHILE was offered */
 	uint32_t usual;			/* how many calls such connections make; see when.h */
+	bool again;			/* … rr_usual's */
 	bool learned;			/* `usual` has been looked up */
 	struct rr_conn *next;		/* free list, or list of all */
 	struct rr_hello heard;		/* the offer's answer. Last, since few connections have

@@ -13,11 +13,17 @@
 
 #define SLOTS	64u
 #define OURS	0u		/* in place of a program: the server has the library */
+/* What an upgrade costs and saves is measured anew by one connection of so many, and earlier by
+ * two, since what was measured first was measured with cold caches. */
+#define AGAIN	128u
+#define SOON	8u
+#define LATER	32u
 
 static struct {
 	struct sockaddr_in6 peer;
 	uint32_t prog;
 	uint32_t quarters;	/* mean number of calls, times four; 0: a free slot */
+	uint32_t seen;		/* connections */
 	uint32_t used;
 } lesson[SLOTS];
 static struct rr_lock lock;
@@ -61,29 +67,40 @@ static void learn(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls
 		lesson[at].peer = *peer;
 		lesson[at].prog = prog;
 		lesson[at].quarters = 4 * calls;
+		lesson[at].seen = 0;
 	} else {
 		lesson[at].quarters -= lesson[at].quarters / 4;
 		lesson[at].quarters = rr_max(lesson[at].quarters + calls, 1u);
 	}
+	lesson[at].seen++;
 	lesson[at].used = ++clock_hand;
 	rr_lock_drop(&lock);
 }
 
-/* 0 also where the lock is taken: nobody waits for a guess. */
-static uint32_t look_up(const struct sockaddr_in6 *peer, uint32_t prog)
+/* What lesson i says. The mean stays where it is if the number of calls does. */
+static struct rr_usual usual_of(uint32_t i)
 {
-	uint32_t at, calls = 0;
+	uint32_t n = lesson[i].seen;
+
+	return (struct rr_usual){ .calls = lesson[i].quarters / 4,
+				  .again = n == SOON || n == LATER || n % AGAIN == 0 };
+}
+
+/* Nothing also where the lock is taken: nobody waits for a guess. */
+static struct rr_usual look_up(const struct sockaddr_in6 *peer, uint32_t prog)
+{
+	struct rr_usual u = { 0 };
+	uint32_t at;
 
 	if (rr_lock_try(&lock))
-		return 0;
+		return u;
 	at = find_slot(peer, prog);
 	if (at < SLOTS) {
 		lesson[at].used = ++clock_hand;
-		/* it stays there if the number of calls does */
-		calls = lesson[at].quarters / 4;
+		u = usual_of(at);
 	}
 	rr_lock_drop(&lock);
-	return calls;
+	return u;
 }
 
 void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls)
@@ -92,21 +109,24 @@ void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t cal
 		learn(peer, prog, calls);
 }
 
-uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
+struct rr_usual rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog)
 {
-	return prog == OURS ? 0 : look_up(peer, prog);
+	return prog == OURS ? (struct rr_usual){ 0 } : look_up(peer, prog);
 }
 
-uint32_t rr_learned_most(const struct sockaddr_in6 *peer)
+struct rr_usual rr_learned_most(const struct sockaddr_in6 *peer)
 {
-	uint32_t most = 0;
+	struct rr_usual most = { 0 }, u;
 
 	if (rr_lock_try(&lock))
-		return 0;
+		return most;
 	for (uint32_t i = 0; i < nslots; i++)
 		if (lesson[i].quarters && lesson[i].prog != OURS &&
-		    rr_cache_same(&lesson[i].peer, peer))
-			most = rr_max(most, lesson[i].quarters / 4);
+		    rr_cache_same(&lesson[i].peer, peer)) {
+			u = usual_of(i);
+			if (u.calls >= most.calls)
+				most = u;
+		}
 	rr_lock_drop(&lock);
 	return most;
 }
@@ -128,7 +148,7 @@ void rr_learned_ours(const struct sockaddr_in6 *peer, bool is)
 
 bool rr_learned_is_ours(const struct sockaddr_in6 *peer)
 {
-	return look_up(peer, OURS) > 0;
+	return look_up(peer, OURS).calls > 0;
 }
 
 void rr_learned_forked(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts the app's bytes that go by on TCP while the connection looks on, and times calls that
- * are alone under way: what a call takes by TCP is what an upgrade can save. Under the
- * connection's lock; neither reads nor writes the socket. */
+ * are alone under way, before there is an offer: what a call takes by TCP is what an upgrade
+ * can save. Under the connection's lock; neither reads nor writes the socket. */
 
 #include "core/base/os.h"
 #include "core/conn/base/price.h"
@@ -10,7 +10,7 @@
 void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
 {
 	rr_track_over(&c->out, iov, n, len);
-	if (!c->face.server)
+	if (!c->face.server && rr_conn_is_kernels(c))
 		c->alone_since = c->out.records == c->in.records + 1 ? rr_now() : 0;
 }
 

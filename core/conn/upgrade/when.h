@@ -14,13 +14,20 @@
 #define RR_AFTER_WAIT	0u
 #define RR_AFTER_AUTO	UINT32_MAX
 
+/* What is known of connections to one place. */
+struct rr_usual {
+	uint32_t calls;		/* that they usually make; 0: unknown */
+	bool again;		/* time to see once more what an upgrade costs and saves */
+};
+
 struct rr_when {
 	uint32_t after;		/* the option; not RR_AFTER_WAIT */
 	uint32_t record;	/* number of the record that is about to go, from 1 */
 	uint32_t len;		/* its bytes, as its first record mark says */
-	uint32_t usual;		/* calls that such connections usually make; 0: unknown */
+	uint32_t usual;		/* struct rr_usual's calls */
 	rr_time price;		/* what an upgrade costs this process; 0: unknown */
-	rr_time trip;		/* what a call by TCP takes; 0: unknown */
+	rr_time trip;		/* what a call by TCP takes, not 0 */
+	bool again;		/* struct rr_usual's */
 };
 
 /* The number of the record that the offer should go with, from 1. */
@@ -36,10 +43,9 @@ rr_time rr_when_next(rr_time began, rr_time ended);
 
 /* A connection to peer (v4 or v6) for program prog has ended after so many calls. */
 void rr_learned_end(const struct sockaddr_in6 *peer, uint32_t prog, uint32_t calls);
-/* About how many calls earlier connections made; 0: unknown. */
-uint32_t rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog);
-/* The most that is known of any program there; 0: nothing. */
-uint32_t rr_learned_most(const struct sockaddr_in6 *peer);
+struct rr_usual rr_learned_usual(const struct sockaddr_in6 *peer, uint32_t prog);
+/* Of the program there whose connections make the most calls. */
+struct rr_usual rr_learned_most(const struct sockaddr_in6 *peer);
 /* Whether the server at this address and port has the library. */
 void rr_learned_ours(const struct sockaddr_in6 *peer, bool is);
 bool rr_learned_is_ours(const struct sockaddr_in6 *peer);
