@@ -54,9 +54,9 @@ Test(offer_when, where_they_end_after_a_few_not_before_those)
 Test(offer_when, many_is_what_saves_the_price_of_an_upgrade)
 {
 	cr_assert(at_once(4, 40 * RR_USEC));
-	cr_assert(!at_once(4, 50 * RR_USEC));
-	cr_assert(at_once(20, 200 * RR_USEC));
-	cr_assert(!at_once(19, 200 * RR_USEC));
+	cr_assert(!at_once(4, 60 * RR_USEC));
+	cr_assert(at_once(16, 200 * RR_USEC));
+	cr_assert(!at_once(15, 200 * RR_USEC));
 	cr_assert(!at_once(3, 1), "however cheap it is");
 	cr_assert(at_once(64, RR_SEC), "however dear it is");
 	cr_assert(!at_once(63, RR_SEC));
@@ -64,14 +64,14 @@ Test(offer_when, many_is_what_saves_the_price_of_an_upgrade)
 
 Test(offer_when, a_call_that_takes_longer_by_tcp_saves_more)
 {
-	cr_assert(at_once_by(36 * RR_USEC, 20, 200 * RR_USEC));
-	cr_assert(!at_once_by(36 * RR_USEC, 19, 200 * RR_USEC));
-	cr_assert(at_once_by(120 * RR_USEC, 6, 200 * RR_USEC));
-	cr_assert(!at_once_by(120 * RR_USEC, 5, 200 * RR_USEC));
-	cr_assert(at_once_by(18 * RR_USEC, 40, 200 * RR_USEC));
-	cr_assert(!at_once_by(18 * RR_USEC, 39, 200 * RR_USEC));
+	cr_assert(at_once_by(36 * RR_USEC, 16, 200 * RR_USEC));
+	cr_assert(!at_once_by(36 * RR_USEC, 15, 200 * RR_USEC));
+	cr_assert(at_once_by(120 * RR_USEC, 5, 200 * RR_USEC));
+	cr_assert(!at_once_by(120 * RR_USEC, 4, 200 * RR_USEC));
+	cr_assert(at_once_by(18 * RR_USEC, 33, 200 * RR_USEC));
+	cr_assert(!at_once_by(18 * RR_USEC, 32, 200 * RR_USEC));
 	cr_assert(at_once_by(RR_SEC, 4, 200 * RR_USEC), "a server that works");
-	cr_assert(!at_once_by(RR_SEC, 13, 600 * RR_USEC), "… is none that TCP holds up");
+	cr_assert(!at_once_by(RR_SEC, 11, 600 * RR_USEC), "… is none that TCP holds up");
 	cr_assert(!at_once_by(1, 63, RR_USEC), "nothing to save");
 }
 
@@ -106,8 +106,8 @@ static uint32_t shows(uint32_t usual, rr_time price)
 /* As if nothing was known: its first call goes by TCP, and then it is upgraded. */
 Test(offer_when, one_that_is_to_show_what_both_cost_offers_with_its_second_call)
 {
-	cr_assert_eq(shows(20, 200 * RR_USEC), 2);
-	cr_assert_eq(shows(19, 200 * RR_USEC), 2);
+	cr_assert_eq(shows(16, 200 * RR_USEC), 2);
+	cr_assert_eq(shows(15, 200 * RR_USEC), 2);
 	cr_assert_eq(shows(5, 400 * RR_USEC), 2);
 	cr_assert_eq(shows(4, 400 * RR_USEC), 5, "that will never pay");
 	cr_assert_eq(shows(4, 30 * RR_USEC), 2);

@@ -13,8 +13,8 @@
 #define LARGE	32768u		/* bytes: whoever sends so much at once sends more */
 #define FEW	4u		/* calls that never save what an upgrade costs */
 #define ENOUGH	64u		/* calls that always do */
-#define ENDS	3u		/* times the price: both ends pay alike, and half as much
-				 * again goes into page faults, which the price leaves out */
+#define HALVES	5u		/* of the price: both ends pay alike, and some goes into page
+				 * faults, which the price leaves out */
 #define LONGEST	(150 * RR_USEC)	/* of a call by TCP can be TCP's: a longer one is a server
 				 * that works, which no upgrade makes shorter */
 #define FIRST	2u		/* the record to offer with if nothing is known */
@@ -25,7 +25,7 @@
 static uint32_t worth(const struct rr_when *w)
 {
 	rr_time trip = rr_min(w->trip, LONGEST);
-	rr_time calls = ENDS * w->price / (trip - trip / 6);
+	rr_time calls = HALVES * w->price / 2 / (trip - trip / 6);
 
 	return (uint32_t)rr_max(rr_min(calls, (rr_time)ENOUGH), (rr_time)FEW);
 }
