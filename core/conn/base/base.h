@@ -106,9 +106,8 @@ uint32_t rr_conn_procs(struct rr_share *sh);
 /* Calls fn for each carried connection; none of them can end meanwhile. Returns false if
  * another thread holds the lock: try again later. */
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
-/* The same for connections whose memory is in use, or was when they were last found trimmed,
- * until fn returns false: the next call begins near there. */
-bool rr_slab_each_in_use(bool (*fn)(struct rr_conn *, void *), void *ctx);
+/* The same for connections whose memory is in use, or was when they were last found trimmed. */
+bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
 /* Marks the connection at this index as in use, or as resting (its memory is trimmed). Under
  * its lock, or before anybody else can have it. */
 void rr_slab_in_use(uint32_t index);

@@ -11,13 +11,11 @@
 #include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
-#define LOOK_MAX	128u	/* connections trimmed in one look: some 5 ms */
-#define LOOK_PASSING	16u	/* and by a thread that may be in the middle of a call */
-#define HASTE		8u	/* looks per idle_trim, while nothing else is to be done */
+#define LOOK_MAX	128u	/* connections trimmed in one look: some ms at worst */
+#define HASTE		8u	/* while there are more idle ones: looks per idle_trim */
 
 _Atomic rr_time rr_idle_next;
-static _Atomic bool in_haste;	/* the last look trimmed as many as it may */
-static _Atomic bool came_by;	/* a thread, since the last look and before the next was due */
+static _Atomic bool in_haste;	/* the last look found more idle ones than it may trim */
 
 /* Drops the tables if nothing is under way and nothing waits for the app: they hold nothing
  * then. */
@@ -75,8 +73,7 @@ struct look {
 	uint32_t left;
 };
 
-/* False: that is enough for one look. */
-static bool look_at_conn(struct rr_conn *c, void *ctx)
+static void look_at_conn(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
 	struct look *l = ctx;
@@ -85,7 +82,7 @@ static bool look_at_conn(struct rr_conn *c, void *ctx)
 	if (rr_lock_try(&sh->lock) == 0) {
 		rr_budget_count(c);
 		due = sh->trimmed ? RR_TIME_NEVER : sh->active + sh->patience;
-		if (due <= l->now) {
+		if (due <= l->now && l->left) {
 			l->left--;
 			rr_idle_trim(sh);
 			trim_tables(sh);
@@ -97,7 +94,6 @@ static bool look_at_conn(struct rr_conn *c, void *ctx)
 		rr_lock_drop(&sh->lock);
 	}
 	l->next = rr_min(l->next, due);
-	return l->left > 0;
 }
 
 /* When a sleeping thread has to wake up for a look. A thread that is awake anyway looks as soon
@@ -110,48 +106,29 @@ static rr_time wake_at(rr_time due)
 	return due + rr_cp->idle_trim;
 }
 
-/* How many connections this look may trim. While there are many, a sleeping thread is woken
- * just when the next look is due. If that is so now, and no other thread was up since the last
- * look, the process has nothing better to do. */
-static uint32_t look_most(rr_time now, rr_time due)
-{
-	bool busy = atomic_exchange_explicit(&came_by, false, memory_order_relaxed);
-
-	if (busy || !atomic_load_explicit(&in_haste, memory_order_relaxed))
-		return LOOK_PASSING;
-	return now - due < RR_MSEC ? LOOK_MAX : LOOK_PASSING;
-}
-
 /* A look costs some time for each connection in use. So there is a minimum time between two
  * looks, however many connections come and go. */
 rr_time rr_idle_look(rr_time now)
 {
 	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	rr_time soon = now + rr_cp->idle_trim / 2;
-	struct look l = { now, RR_TIME_NEVER, 0 };
-	uint32_t most;
+	struct look l = { now, RR_TIME_NEVER, LOOK_MAX };
 
 	if (!due)
 		return RR_TIME_NEVER;
-	if (now < due) {
-		if (!atomic_load_explicit(&came_by, memory_order_relaxed))
-			atomic_store_explicit(&came_by, true, memory_order_relaxed);
+	if (now < due)
 		return wake_at(due);
-	}
 	/* From here on, a thread that takes up a connection schedules the next look itself. If
 	 * it did so before, this look sees the connection, because both take its lock. */
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return soon;
-	l.left = most = look_most(now, due);
 	if (!rr_slab_each_in_use(look_at_conn, &l))
 		l.next = soon;
 	atomic_store_explicit(&in_haste, !l.left, memory_order_relaxed);
-	if (!l.left)
-		look_at_time(most == LOOK_MAX ? now + rr_cp->idle_trim / HASTE : soon);
-	else if (l.next != RR_TIME_NEVER)
-		look_at_time(rr_max(l.next, soon));
+	if (l.next != RR_TIME_NEVER)
+		look_at_time(rr_max(l.next, l.left ? soon : now + rr_cp->idle_trim / HASTE));
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 	return due ? wake_at(due) : RR_TIME_NEVER;
 }

@@ -157,28 +157,23 @@ void rr_slab_rests(const struct rr_conn *c)
 	atomic_fetch_and_explicit(&slabs[c->index / SLAB].in_use, ~bit, memory_order_relaxed);
 }
 
-bool rr_slab_each_in_use(bool (*fn)(struct rr_conn *, void *), void *ctx)
+bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 {
-	static uint32_t from;	/* under reap_lock */
 	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
 
 	if (rr_lock_try(&reap_lock))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = (from + i) % n;
-		uint64_t bits = atomic_load_explicit(&slabs[k].in_use, memory_order_relaxed);
+		uint64_t bits = atomic_load_explicit(&slabs[i].in_use, memory_order_relaxed);
 
 		for (; bits; bits &= bits - 1) {
-			struct rr_conn *c = &slabs[k].conns[__builtin_ctzll(bits)];
+			struct rr_conn *c = &slabs[i].conns[__builtin_ctzll(bits)];
 
-			if (rr_conn_st(c) == RR_S_CARRIED && !fn(c, ctx)) {
-				from = k;
-				goto out;
-			}
+			if (rr_conn_st(c) == RR_S_CARRIED)
+				fn(c, ctx);
 		}
 	}
-out:
 	rr_lock_drop(&reap_lock);
 	return true;
 }
