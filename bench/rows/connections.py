@@ -18,6 +18,11 @@ def one_call(kind):
     return measure(kind, "benchcli", "first", 1000, 1, carried=None)
 
 
+def some_calls(calls):
+    """The same with so many calls on each."""
+    return lambda kind: measure(kind, "benchcli", "first", 400, calls, carried=None)
+
+
 def break_even(_kind):
     """The least number of calls per connection from which on the library is no slower than TCP (within 3 %)."""
     least = None
@@ -63,6 +68,8 @@ MEASUREMENTS = {
         ".client": Row("... library on the client only", "per_s", "more", 0.97, "/s", kind=CLIENT_ONLY),
         ".server": Row("... library on the server only", "per_s", "more", 0.97, "/s", kind=SERVER_ONLY),
     }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX), rounds=21),
+    **{f"calls{n}": Measurement(some_calls(n), {"": Row(f"connect + {n} NULLs + close", "per_s", "more", 0.95, "/s")},
+                                (TCP, SHIM, UNIX), rounds=15) for n in (4, 8, 16)},
     "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
                            rounds=15),
     "breakeven": Measurement(break_even, {"": Row("calls per connection to break even", "calls", "alone", 4, "calls")},
