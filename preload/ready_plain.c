@@ -22,15 +22,12 @@ static bool is_plain(struct plain *w, int fd)
 	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
 	struct rr_conn *c = rr_file_conn(f);
 
-	if (!c) {
-		if (!f || f->kind != RR_KIND_SOCK)
-			return !f;
-		if (!rr_unmet_is(container_of(f, struct rr_sock, f)))
-			return true;
-		w->unmet = true;
-		return rr_unmet_stays(container_of(f, struct rr_sock, f));
-	}
-	return rr_plainwait_add(&w->wait, c);
+	if (c)
+		return rr_plainwait_add(&w->wait, c);
+	if (!f || !rr_unmet_file(f))
+		return !f || f->kind == RR_KIND_SOCK;
+	w->unmet = true;
+	return rr_unmet_stays(container_of(f, struct rr_sock, f));
 }
 
 /* Is it enough for all entries? */

@@ -621,21 +621,17 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
-static bool is_unmet(int fd)
-{
-	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
-
-	return f && f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
-}
-
 /* The entries that are not met, and cannot stay so in a wait with others, or for longer. */
 static void meet_entries(const struct pollfd *fds, nfds_t n)
 {
 	struct rr_sock *so;
 
-	for (nfds_t i = 0; i < n; i++)
-		if (is_unmet(fds[i].fd) && rr_conn_at(fds[i].fd, &so))
+	for (nfds_t i = 0; i < n; i++) {
+		struct rr_file *f = fds[i].fd < 0 ? NULL : rr_fdt_peek(fds[i].fd);
+
+		if (f && rr_unmet_file(f) && rr_conn_at(fds[i].fd, &so))
 			rr_file_put(&so->f);
+	}
 }
 
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)

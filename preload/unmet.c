@@ -95,10 +95,8 @@ struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd)
 
 static void meet_each(int fd, struct rr_file *f, void *arg RR_UNUSED)
 {
-	struct rr_sock *so = container_of(f, struct rr_sock, f);
-
-	if (f->kind == RR_KIND_SOCK && rr_unmet_is(so))
-		rr_unmet_meet(so, fd);
+	if (rr_unmet_file(f))
+		rr_unmet_meet(container_of(f, struct rr_sock, f), fd);
 }
 
 void rr_unmet_meet_all(void)

@@ -31,6 +31,12 @@ static inline bool rr_unmet_is(struct rr_sock *so)
 			 (RR_SOCK_UNMET | RR_SOCK_PLAIN)) == RR_SOCK_UNMET);
 }
 
+/* The same for a file of any kind. */
+static inline bool rr_unmet_file(struct rr_file *f)
+{
+	return f->kind == RR_KIND_SOCK && rr_unmet_is(container_of(f, struct rr_sock, f));
+}
+
 /* accept() has returned so, or it was connected to peer (else NULL): may it stay unmet? */
 bool rr_unmet_begin(struct rr_sock *so, const struct sockaddr *peer, socklen_t len);
 /* Makes its connection, unless somebody has. Returns it, or NULL. */
