@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "core/conn/base/price.h"
 #include "tests/lib/connpair.h"
 
 static struct rr_pair p;
@@ -43,6 +44,15 @@ static inline void client_calls(void)
 	size_t n = rr_test_call(out, 2, 10, 1);
 
 	cr_assert_eq(rr_end_try_send(&p.client, out, n), (ssize_t)n);
+}
+
+/* As if calls by TCP took a second, so that one that is timed is noticed. */
+static inline rr_time trip_is_long(void)
+{
+	for (int i = 0; i < 200; i++)
+		rr_price_tripped(RR_SEC);
+	cr_assert_eq(rr_price_trip(), RR_SEC);
+	return RR_SEC;
 }
 
 /* Would a thread that sleeps on the connection's wake-up fd wake? */

@@ -83,18 +83,11 @@ static void goes_on_until_carried(void)
 	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
 }
 
-/* Calls have taken a second: one that is timed is noticed. */
-static void calls_were_long(void)
-{
-	for (int i = 0; i < 200; i++)
-		rr_price_tripped(RR_SEC);
-}
-
 Test(conn_after_client, behind_a_call_and_its_reply)
 {
 	size_t n = calls();
 
-	calls_were_long();
+	trip_is_long();
 	rr_os_nap(20 * RR_MSEC);
 	cr_assert(rr_conn_first_came(&f, in, kernel_takes_reply(SIZE_MAX)));
 	cr_assert(f.in == rr_test_reply(out, 1, 300, 1) && f.nin == 1 && f.asked == 0);
@@ -132,7 +125,7 @@ Test(conn_after_client, behind_a_call_that_is_under_way)
 {
 	size_t n = calls();
 
-	calls_were_long();
+	trip_is_long();
 	is_made();
 	cr_assert(p.client.c->out.records == 1 && p.client.c->in.records == 0 && p.client.c->alone_since == f.asked);
 	n = rr_test_reply(out, 1, 300, 1);
@@ -146,7 +139,7 @@ Test(conn_after_client, behind_a_part_of_the_reply)
 	size_t half, n = rr_test_reply(out, 1, 300, 1);
 	struct iovec iov = { in, n };
 
-	calls_were_long();
+	trip_is_long();
 	calls();
 	half = kernel_takes_reply(n / 2);
 	cr_assert_not(rr_conn_first_came(&f, in, half));

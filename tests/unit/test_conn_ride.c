@@ -137,15 +137,6 @@ Test(conn_ride, an_answer_has_only_what_this_offer_is_told)
 	cr_assert_eq(memcmp(p.server.c->heard.host, none.host, sizeof(none.host)), 0);
 }
 
-/* As if calls took a second, so that one that is timed is noticed. */
-static rr_time trip_is_long(void)
-{
-	for (int i = 0; i < 200; i++)
-		rr_price_tripped(RR_SEC);
-	cr_assert_eq(rr_price_trip(), RR_SEC);
-	return RR_SEC;
-}
-
 /* What a call takes by TCP: of one alone, between its last byte and its reply's. */
 Test(conn_ride, a_call_alone_is_timed)
 {

@@ -10,19 +10,19 @@
 
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {
-	return rr_when_pays(&(struct rr_when){ after, record, len, usual, 0, RR_PRICE_TRIP, false });
+	return rr_when_pays(&(struct rr_when){ after, record, len, { usual, false }, 0, RR_PRICE_TRIP });
 }
 
 /* Does the first call of such a connection bring the offer? */
 static bool at_once(uint32_t usual, rr_time price)
 {
-	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, RR_PRICE_TRIP, false });
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, { usual, false }, price, RR_PRICE_TRIP });
 }
 
 /* The same where a call takes so long by TCP. */
 static bool at_once_by(rr_time trip, uint32_t usual, rr_time price)
 {
-	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, trip, false });
+	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, { usual, false }, price, trip });
 }
 
 Test(offer_when, of_nothing_known_the_second_call)
@@ -91,7 +91,7 @@ Test(offer_when, the_trip_is_the_least_time_of_a_call)
 
 Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
 {
-	struct rr_when w = { RR_AFTER_AUTO, 20, 100, 20, RR_SEC, RR_PRICE_TRIP, false };
+	struct rr_when w = { RR_AFTER_AUTO, 20, 100, { 20, false }, RR_SEC, RR_PRICE_TRIP };
 
 	cr_assert(!rr_when_pays(&w));
 	w.record++;
@@ -100,7 +100,7 @@ Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
 
 static uint32_t shows(uint32_t usual, rr_time price)
 {
-	return rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, usual, price, RR_PRICE_TRIP, true });
+	return rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, { usual, true }, price, RR_PRICE_TRIP });
 }
 
 /* As if nothing was known: its first call goes by TCP, and then it is upgraded. */
@@ -112,8 +112,8 @@ Test(offer_when, one_that_is_to_show_what_both_cost_offers_with_its_second_call)
 	cr_assert_eq(shows(4, 400 * RR_USEC), 5, "that will never pay");
 	cr_assert_eq(shows(4, 30 * RR_USEC), 2);
 	cr_assert_eq(shows(3, 30 * RR_USEC), 4, "nor so few");
-	cr_assert_eq(rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 32768, 20, RR_SEC, 1, true }), 1);
-	cr_assert_eq(rr_when_record(&(struct rr_when){ 7, 1, 100, 20, RR_SEC, 1, true }), 7);
+	cr_assert_eq(rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 32768, { 20, true }, RR_SEC, 1 }), 1);
+	cr_assert_eq(rr_when_record(&(struct rr_when){ 7, 1, 100, { 20, true }, RR_SEC, 1 }), 7);
 }
 
 Test(offer_when, the_price_is_the_least_time_of_each_part)

@@ -8,6 +8,12 @@
 
 #include "core/base/types.h"
 
+/* What is known of connections to one place. */
+struct rr_usual {
+	uint32_t calls;		/* that they usually make; 0: unknown */
+	bool again;		/* time to see once more what an upgrade costs and saves */
+};
+
 enum rr_price {
 	RR_PRICE_MAKE,		/* a queue pair, to offer or to answer with */
 	RR_PRICE_JOIN,

@@ -4,6 +4,7 @@
 
 /* A connection of this process, and the state that it is in. */
 
+#include "core/conn/base/price.h"
 #include "core/conn/base/share.h"
 #include "core/conn/face.h"
 #include "core/conn/standing.h"
@@ -86,8 +87,7 @@ struct rr_conn {
 	uint32_t prog;			/* program of the first call … */
 	bool called;			/* … if a call was seen */
 	bool meanwhile;			/* RR_CAP_MEANWHILE was offered */
-	uint32_t usual;			/* how many calls such connections make; see when.h */
-	bool again;			/* … rr_usual's */
+	struct rr_usual usual;		/* such connections */
 	bool learned;			/* `usual` has been looked up */
 	struct rr_conn *next;		/* free list, or list of all */
 	struct rr_hello heard;		/* the offer's answer. Last, since few connections have

@@ -42,6 +42,5 @@ RR_NOINLINE ssize_t rr_ride_send_along(struct rr_conn *c, int fd, const uint8_t 
 	rc -= (ssize_t)len;
 	c->out.ours += len;
 	rr_passed_out(c, iov, n, (size_t)rc);
-	c->alone_since = 0;	/* the peer does more for this call than answer it */
 	return rc;
 }

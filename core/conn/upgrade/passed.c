@@ -10,7 +10,7 @@
 void rr_passed_out(struct rr_conn *c, const struct iovec *iov, int n, size_t len)
 {
 	rr_track_over(&c->out, iov, n, len);
-	if (!c->face.server && rr_conn_is_kernels(c))
+	if (!c->face.server)
 		c->alone_since = c->out.records == c->in.records + 1 ? rr_now() : 0;
 }
 
@@ -21,6 +21,8 @@ void rr_passed_in(struct rr_conn *c, const struct iovec *iov, int n, size_t done
 	rr_track_over(&c->in, cut, rr_iov_cut(iov, n, done, len, cut, RR_IOV_CUT), len);
 	if (!c->alone_since || c->in.records != c->out.records)
 		return;
-	rr_price_tripped(rr_now() - c->alone_since);
+	/* With an offer under way the peer does more for a call than answer it. */
+	if (rr_conn_is_kernels(c))
+		rr_price_tripped(rr_now() - c->alone_since);
 	c->alone_since = 0;
 }

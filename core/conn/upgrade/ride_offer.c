@@ -40,10 +40,8 @@ static struct rr_when when(uint32_t record, uint32_t len)
 uint32_t rr_ride_may_pay(const struct sockaddr_in6 *peer)
 {
 	struct rr_when w = when(1, 0);
-	struct rr_usual most = rr_learned_most(peer);
 
-	w.usual = most.calls;
-	w.again = most.again;
+	w.usual = rr_learned_most(peer);
 	return rr_when_record(&w);
 }
 
@@ -52,15 +50,10 @@ static bool pays(struct rr_conn *c, const struct iovec *iov, int n, size_t total
 {
 	struct rr_when w = when(c->out.records + 1, record_len(iov, n, total));
 
-	if (!c->learned && w.after == RR_AFTER_AUTO) {
-		struct rr_usual u = rr_learned_usual(&c->peer, c->prog);
-
-		c->usual = u.calls;
-		c->again = u.again;
-	}
+	if (!c->learned && w.after == RR_AFTER_AUTO)
+		c->usual = rr_learned_usual(&c->peer, c->prog);
 	c->learned = true;
 	w.usual = c->usual;
-	w.again = c->again;
 	return rr_when_pays(&w);
 }
 

@@ -33,13 +33,16 @@ static uint32_t worth(const struct rr_when *w)
 /* See when.h. */
 uint32_t rr_when_record(const struct rr_when *w)
 {
+	uint32_t calls = w->usual.calls, enough;
+
 	if (w->after != RR_AFTER_AUTO)
 		return w->after;
 	if (w->len >= LARGE)
 		return 1;
-	if (!w->usual || (w->again && w->usual >= FEW && FAR * w->usual >= worth(w)))
+	enough = worth(w);
+	if (!calls || (w->usual.again && calls >= FEW && FAR * calls >= enough))
 		return FIRST;
-	return w->usual >= worth(w) ? 1 : rr_max(w->usual + 1, FIRST);
+	return calls >= enough ? 1 : calls + 1;
 }
 
 rr_time rr_when_next(rr_time began, rr_time ended)

@@ -8,26 +8,20 @@
 #include <netinet/in.h>
 
 #include "core/base/types.h"
+#include "core/conn/base/price.h"
 
 /* Option offer_after. */
 /* offer before the first call, which waits for the answer */
 #define RR_AFTER_WAIT	0u
 #define RR_AFTER_AUTO	UINT32_MAX
 
-/* What is known of connections to one place. */
-struct rr_usual {
-	uint32_t calls;		/* that they usually make; 0: unknown */
-	bool again;		/* time to see once more what an upgrade costs and saves */
-};
-
 struct rr_when {
 	uint32_t after;		/* the option; not RR_AFTER_WAIT */
 	uint32_t record;	/* number of the record that is about to go, from 1 */
 	uint32_t len;		/* its bytes, as its first record mark says */
-	uint32_t usual;		/* struct rr_usual's calls */
+	struct rr_usual usual;
 	rr_time price;		/* what an upgrade costs this process; 0: unknown */
 	rr_time trip;		/* what a call by TCP takes, not 0 */
-	bool again;		/* struct rr_usual's */
 };
 
 /* The number of the record that the offer should go with, from 1. */
