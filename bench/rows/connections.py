@@ -13,21 +13,17 @@ CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # calls per connection, tried for wh
 PAIRS = 5       # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
 
 
-def one_call(kind):
-    """A connection for each call. Whether such a connection is carried is the library's choice."""
-    return measure(kind, "benchcli", "first", 1000, 1, carried=None)
-
-
-def some_calls(calls):
-    """The same with so many calls on each."""
-    return lambda kind: measure(kind, "benchcli", "first", 400, calls, carried=None)
+def short_lived(connections, calls):
+    """So many connections, one after the other, of so many calls each. Whether they are carried is the library's choice."""
+    return lambda kind: measure(kind, "benchcli", "first", connections, calls, carried=None)
 
 
 def break_even(_kind):
     """The least number of calls per connection from which on the library is no slower than TCP (within 3 %)."""
     least = None
     for calls in reversed(CALLS):
-        runs = [[measure(k, "benchcli", "first", 400, calls, carried=None)["per_s"] for k in (TCP, SHIM)] for _ in range(PAIRS)]
+        play = short_lived(400, calls)
+        runs = [[play(k)["per_s"] for k in (TCP, SHIM)] for _ in range(PAIRS)]
         tcp, shim = map(statistics.median, zip(*runs))
         if shim < 0.97 * tcp:
             break
@@ -63,12 +59,12 @@ def first_call(kind):
 
 
 MEASUREMENTS = {
-    "connect": Measurement(one_call, {
+    "connect": Measurement(short_lived(1000, 1), {
         "": Row("connect + NULL + close", "per_s", "more", 0.95, "/s"),
         ".client": Row("... library on the client only", "per_s", "more", 0.97, "/s", kind=CLIENT_ONLY),
         ".server": Row("... library on the server only", "per_s", "more", 0.97, "/s", kind=SERVER_ONLY),
     }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX), rounds=21),
-    **{f"calls{n}": Measurement(some_calls(n), {"": Row(f"connect + {n} NULLs + close", "per_s", "more", 0.95, "/s")},
+    **{f"calls{n}": Measurement(short_lived(400, n), {"": Row(f"connect + {n} NULLs + close", "per_s", "more", 0.95, "/s")},
                                 (TCP, SHIM, UNIX), rounds=15) for n in (4, 8, 16)},
     "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
                            rounds=15),
