@@ -222,3 +222,142 @@ Test(ready_select_sets, without_one_of_ours_it_is_the_kernels)
 	cr_assert_eq(rr_wrap_select(64, &r, &w, &x, &none), 0);
 	cr_assert_eq(kernel_selects, 3);
 }
+
+/* --- beside the kernel's --- */
+
+/* More entries than the stack is used for. */
+Test(ready_select, select_over_many_descriptors)
+{
+	int peer, fd = tcp(&peer), two[2], n = 1, most = 0;
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval none = { 0, 0 };
+	fd_set r;
+
+	cr_assert_eq(pipe(two), 0);
+	cr_assert_eq(write(two[1], "x", 1), 1);
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	for (; n < 900; n++) {
+		most = dup(two[0]);
+		cr_assert(most >= 0 && most < FD_SETSIZE);
+		FD_SET(most, &r);
+	}
+	cr_assert_eq(rr_wrap_select(most + 1, &r, NULL, NULL, &none), n);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(most, &r));
+}
+
+Test(ready_select, sets_show_ours_and_the_kernels_and_the_sum_is_right)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r, w, x;
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(write(pp[1], "x", 1), 1);
+	c->ready = POLLIN | POLLOUT;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(pp[0], &r);
+	FD_ZERO(&x);
+	FD_SET(fd, &x);
+	w = x;
+	cr_assert_eq(rr_wrap_select(64, &r, &w, &x, NULL), 3);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(pp[0], &r) && FD_ISSET(fd, &w));
+	cr_assert(!FD_ISSET(fd, &x));
+}
+
+Test(ready_select, a_time_out_empties_the_sets_and_tells_the_time_left)
+{
+	int peer, fd = tcp(&peer);
+	struct timeval tv = { 0, 20000 };
+	fd_set r;
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), 0);
+	cr_assert(!FD_ISSET(fd, &r));
+	cr_assert(tv.tv_sec == 0 && tv.tv_usec == 0);
+}
+
+Test(ready_select, time_that_is_left_is_told)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 100, 0 };
+	fd_set r;
+
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), 1);
+	cr_assert(tv.tv_sec == 99 && tv.tv_usec > 0);
+}
+
+Test(ready_select, a_closed_fd_is_ebadf_and_the_sets_stay)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r;
+
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(777, &r);
+	cr_assert_eq(rr_wrap_select(1000, &r, NULL, NULL, NULL), -1);
+	cr_assert_eq(errno, EBADF);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(777, &r));
+	cr_assert_eq(rr_wrap_select(-1, &r, NULL, NULL, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+}
+
+Test(ready_select, hang_up_is_readable_error_is_writable_neither_is_exceptional)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 0, 10000 };
+	fd_set r, w, x;
+
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	w = x = r;
+	c->ready = POLLHUP;
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, NULL), 1);
+	c->ready = POLLERR;
+	cr_assert_eq(rr_wrap_select(fd + 1, NULL, &w, NULL, NULL), 1);
+	cr_assert_eq(rr_wrap_select(fd + 1, NULL, NULL, &x, &tv), 0);
+}
+
+Test(ready_select, bits_beyond_n_do_not_count)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r;
+
+	cr_assert_eq(pipe(pp), 0);
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	FD_SET(fd + 1, &r);
+	FD_SET(63, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, NULL), 1);
+	cr_assert(FD_ISSET(fd, &r));
+}
+
+Test(ready_select, a_wake_up_for_something_no_set_asks_for_does_not_end_pselect)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timespec ts = { 0, 40000000 };
+	struct later l = { .c = c, .add = POLLHUP, .what = make_ready };
+	rr_time from = rr_now();
+	fd_set w;
+
+	FD_ZERO(&w);
+	FD_SET(fd, &w);
+	start(&l);
+	cr_assert_eq(rr_wrap_pselect(fd + 1, NULL, &w, NULL, &ts, NULL), 0);
+	cr_assert_geq(rr_now() - from, 40 * RR_MSEC);
+	finish(&l);
+}
