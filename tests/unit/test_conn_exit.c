@@ -183,7 +183,7 @@ Test(conn_exit, what_a_child_still_has_goes_back_to_tcp_first)
 Test(conn_exit, at_daemon_what_the_child_cannot_use_goes_back)
 {
 	rr_conn_daemon();
-	is_handed_back(0);
+	is_handed_back(1);
 	sh.family[0] = 0;
 	rr_conn_daemon();
 	cr_assert(is_let_go());
@@ -235,7 +235,7 @@ Test(conn_exit, a_list_in_use_is_tried_until_the_time_is_up)
 	k.busy = 1;
 	rr_conn_daemon();
 	cr_assert_eq(k.naps, 1);
-	is_handed_back(0);
+	is_handed_back(1);
 }
 
 Test(conn_exit, a_lock_in_use_is_tried_until_the_time_is_up)

@@ -120,6 +120,44 @@ Test(conn_family, a_child_serves_what_its_parent_has_closed)
 	rr_pair_close(&p);
 }
 
+static const struct rr_prov_ops *provider;
+static _Atomic unsigned settles, ended_after;
+
+/* What the parent has posted takes its time. */
+static bool takes_long(struct rr_qp *qp, rr_time most)
+{
+	(void)qp, (void)most;
+	return ++settles > 250;
+}
+
+static void ended(struct rr_qp *qp)
+{
+	ended_after = settles;
+	provider->close(qp);
+}
+
+/* The peer hears from the parent by the queue pair that all that follows comes by TCP. If that is lost with the queue
+ * pair, then so is the connection. */
+Test(conn_family, a_parent_that_has_closed_it_stays_until_the_peer_has_been_told)
+{
+	static struct rr_prov_ops slow;
+	pid_t pid;
+
+	provider = p.server.c->share->qp->ops;
+	slow = *provider;
+	slow.settle = takes_long;
+	slow.close = ended;
+	p.server.c->share->qp->ops = &slow;
+	pid = child_serves(&p.client, &p.server, 10, 20);
+	rr_end_close(&p.server);
+	calls(&p.client, 10, 20);
+	cr_assert_eq(status(pid), 0);
+	while (!ended_after)
+		usleep(1000);
+	cr_assert_gt(ended_after, 250);
+	rr_pair_close(&p);
+}
+
 /* What the parent has been sent and has not read, the child finds. */
 Test(conn_family, a_child_reads_what_was_there_before)
 {

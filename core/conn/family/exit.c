@@ -66,10 +66,10 @@ static void at_daemon(struct rr_conn *c, void *ctx)
 
 	if (rr_conn_shareable(sh) || (sh->qp->native && !c->lingers) || !take_conn(c, *end))
 		return;
-	if (c->lingers)
-		rr_conn_settle_until(sh, *end);
-	else if (ours(sh))
+	if (ours(sh) && !c->lingers)
 		rr_handback_exit(c, *end);
+	if (ours(sh) || c->lingers)
+		rr_conn_settle_until(sh, *end);
 	drop(c);
 }
 

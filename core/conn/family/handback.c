@@ -24,8 +24,6 @@
 #include "core/conn/family/family.h"
 
 #define WATCH	(50 * RR_MSEC)		/* poll interval, for what no descriptor reports */
-/* As at close(): time for the peer to fetch long replies. */
-#define UNPULLED (2 * RR_SEC)
 
 /* The owner's end of the door, and the end for its children. */
 static struct { int in, out; } door = { -1, -1 };
@@ -96,14 +94,10 @@ static bool back(const struct rr_share *sh)
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* Is nothing left to do? After the app has closed the connection, what the peer has yet to
- * fetch from us keeps it alive for a while. */
-static bool done(struct rr_share *sh, rr_time since)
+/* Is nothing left to do, or nobody left to do it for? */
+static bool done(struct rr_share *sh)
 {
-	if (sh->back.left && !rr_conn_procs(sh))
-		return true;
-	return back(sh) && (!sh->back.left || !rr_link_is_up(sh) ||
-			    !rr_conn_unread(sh) || rr_now() - since > UNPULLED);
+	return back(sh) || (sh->back.left && !rr_conn_procs(sh));
 }
 
 /* Does this thread alone have to listen to the doorbell? While the app's threads have the
@@ -131,18 +125,30 @@ static void let_go(struct rr_conn *c)
 	rr_ownfd_close(c->anchor);
 }
 
+/* The thread's work is over. If the app no longer has the connection, the queue pair ends with
+ * this thread's reference; before that the peer must have been told, and have fetched what it
+ * has yet to fetch from us. */
+static void leave_it(struct rr_conn *c)
+{
+	struct rr_handback *h = &c->share->back;
+
+	let_go(c);
+	h->busy = false;
+	h->since = h->again = 0;
+	if (h->left)
+		rr_conn_settle(c, NULL);
+}
+
 /* One round. Returns how many descriptors to sleep on, or -1: it is over. */
-static int do_round(struct rr_conn *c, rr_time since, struct pollfd p[2])
+static int do_round(struct rr_conn *c, struct pollfd p[2])
 {
 	struct rr_share *sh = c->share;
 	int n = 0;
 
 	rr_share_hold(sh);
 	step(sh, c->anchor);
-	if (done(sh, since)) {
-		let_go(c);
-		sh->back.busy = false;
-		sh->back.since = sh->back.again = 0;
+	if (done(sh)) {
+		leave_it(c);
 		n = -1;
 	} else {
 		if (rr_tx_is_tcp(sh) && !sh->back.tx)
@@ -172,7 +178,7 @@ static void *run_return(void *arg)
 	struct pollfd p[2];
 	int n;
 
-	while ((n = do_round(c, since, p)) >= 0) {
+	while ((n = do_round(c, p)) >= 0) {
 		rr_time wait = rr_min(rr_max(rr_now() - since, RR_MSEC), WATCH);
 
 		if (rr_os->poll(p, (nfds_t)n, (int)(wait / RR_MSEC)) > 0)
