@@ -321,6 +321,19 @@ Test(conn_anchor, the_end_of_the_providers_peer_is_seen_on_the_wake_up_fd)
 	cr_assert(pl.drains == 2 && sh->link == RR_LINK_LOST && sh->rx.end == RR_ENDS_FIN && k.breaks == 0);
 }
 
+/* The wake-up fd may tell that the peer has gone before its last messages were taken in: they count. */
+Test(conn_anchor, what_came_before_the_peer_went_counts)
+{
+	pl.wc[0] = (struct rr_wc){ .op = RR_WC_RECV, .has_imm = true, .imm = RR_IMM_HATCH };
+	pl.batch[0] = 1;
+	pl.batches = 1;
+	sh->tx.way = RR_WAY_OUT_TCP;
+	sh->link = RR_LINK_LOST;
+	sh->lost_at = 1000;
+	looks(RR_SEC * 1000);
+	cr_assert(!rr_link_is_dead(sh) && sh->rx.way == RR_WAY_IN_HATCHED);
+}
+
 /* For a while the anchor may yet tell how. */
 static void outlives(enum rr_link link, rr_time grace)
 {

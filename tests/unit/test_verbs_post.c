@@ -80,10 +80,15 @@ void rr_verbs_prove_result(struct rr_vq *v, const struct ibv_wc *raw)
 	(void)raw;
 }
 
+/* The peer leaves after its last message has come, while the CQ is not looked at. */
+static void leaves_with_a_message(struct rr_vq *v);
+static bool peer_leaves;
+
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 {
 	(void)qp;
-	(void)v;
+	if (peer_leaves)
+		leaves_with_a_message(v);
 }
 
 void rr_verbs_cm_struck(struct rr_vq *v)
@@ -163,6 +168,13 @@ static void leaves(uint32_t n)
 	for (; n && sq_done < sq_n; n--, sq_done++)
 		if (sq[sq_done].signaled && nwcs < (int)rr_array_size(wcs))
 			wcs[nwcs++] = (struct ibv_wc){ .wr_id = sq[sq_done].id, .status = IBV_WC_SUCCESS };
+}
+
+static void leaves_with_a_message(struct rr_vq *v)
+{
+	v->lost = true;
+	peer_leaves = false;
+	wcs[nwcs++] = (struct ibv_wc){ .wr_id = RR_VERBS_RECV, .status = IBV_WC_SUCCESS, .wc_flags = IBV_WC_WITH_IMM };
 }
 
 static struct ibv_device dev = { .transport_type = IBV_TRANSPORT_IB };
@@ -255,6 +267,17 @@ Test(verbs_post, sends_stop_where_their_slots_end)
 static void a_while(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 25000000 }, NULL);
+}
+
+/* Nothing comes after the error, so what has come is told first. */
+Test(verbs_post, a_message_that_came_before_its_peer_left_is_told_before_that)
+{
+	struct rr_wc wc[4];
+
+	peer_leaves = true;
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), 1);
+	cr_assert(wc[0].op == RR_WC_RECV && wc[0].has_imm);
+	cr_assert_eq(rr_verbs_traffic_poll(&q.qp, wc, 4), -ECONNRESET);
 }
 
 /* As long as something leaves now and then it is only slow. */

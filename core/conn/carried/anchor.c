@@ -141,6 +141,10 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 	}
 	if (rr_rx_is_hatched(sh))
 		look_behind(sh, (unsigned short)p[0].revents, now);
+	/* What came before the peer went may not have been taken in: the device tells of the
+	 * one and of the other in different places. */
+	if (unlikely(rr_link_is_lost(sh)))
+		rr_drv_progress(sh);
 	outlived(sh, fd, now);
 	/* The peer had sent records that have not arrived, and is gone. */
 	if (rr_link_is_lost(sh) && (rr_rx_hatch_is_due(sh) || rr_rx_lacks_records(sh)))

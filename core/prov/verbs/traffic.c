@@ -103,29 +103,42 @@ static void look_at_full(struct rr_vq *v)
 	}
 }
 
-/* Reports completions in the order in which the CQ had them. Errors come last, so that whatever
- * arrived before the connection broke is delivered first. Storing raw_tail gives places back to
+/* Takes from the CQ and reports, in its order. Storing raw_tail gives places back to
  * rr_verbs_cq_pull() (pairs with its acquire), after the entries have been copied out. */
-int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+static int take(struct rr_qp *qp, struct rr_vq *v, struct rr_wc *wc, int n)
 {
-	struct rr_vq *v = rr_verbs_of(qp);
 	uint32_t tail;
 	int got = 0;
 
-	if (!v || (v->state != RR_V_READY && v->state != RR_V_GONE))
-		return v && !v->err ? 0 : -ECONNRESET;
 	if (v->state == RR_V_READY)
 		rr_verbs_books_digest(v);
 	tail = atomic_load_explicit(&v->raw_tail, memory_order_relaxed);
 	for (; got < n && tail != v->raw_seen; tail++)
 		got += tell_completion(qp, v, &v->raw[tail & (v->raw_cap - 1)], &wc[got]);
 	atomic_store_explicit(&v->raw_tail, tail, memory_order_release);
+	return got;
+}
+
+/* Errors come last, so that whatever arrived before the connection broke is delivered first:
+ * also what has come since the CQ was looked at, since the event that the peer has left shows
+ * only afterwards. */
+int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
+{
+	struct rr_vq *v = rr_verbs_of(qp);
+	int got;
+
+	if (!v || (v->state != RR_V_READY && v->state != RR_V_GONE))
+		return v && !v->err ? 0 : -ECONNRESET;
+	got = take(qp, v, wc, n);
 	rr_verbs_notes_tell_read(qp, v);
 	look_at_full(v);
 	if (got)
 		return got;
 	look_at_events(qp, v);
-	return v->err ? v->err : v->lost ? -ECONNRESET : 0;
+	if (likely(!v->err && !v->lost))
+		return 0;
+	got = take(qp, v, wc, n);
+	return got ? got : v->err ? v->err : -ECONNRESET;
 }
 
 /* --- posts ----------------------------------------------------------------------------- */
