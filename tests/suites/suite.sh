@@ -76,15 +76,19 @@ X
 	tail $W/error.log >&2
 }
 
+# The server takes the next test when it has ended the last one, which it says, a little after the client has gone.
 iperf() {
 	need iperf3
-	try iperf3 -s -p 20603 >$W/server 2>&1 &
-	await 20603
-	verdict one try iperf3 -c 127.0.0.1 -p 20603 -t 1
-	verdict parallel try iperf3 -c 127.0.0.1 -p 20603 -t 1 -P 4
-	verdict reverse try iperf3 -c 127.0.0.1 -p 20603 -t 1 -R
-	verdict both-ways try iperf3 -c 127.0.0.1 -p 20603 -t 1 --bidir
-	verdict zerocopy try iperf3 -c 127.0.0.1 -p 20603 -t 1 -Z
+	try iperf3 -s -p 20603 --forceflush >$W/server 2>&1 &
+	n=0
+	for how in one: parallel:-P4 reverse:-R both-ways:--bidir zerocopy:-Z; do
+		n=$((n + 1))
+		for ((i = 0; i < 300; i++)); do
+			[ "$(grep -c '^Server listening' $W/server)" -lt $n ] || break
+			sleep 0.1
+		done
+		verdict ${how%%:*} try iperf3 -c 127.0.0.1 -p 20603 -t 1 ${how#*:}
+	done
 	grep error $W/out >&2 || true
 }
 

@@ -156,6 +156,7 @@ lab() {
 	if ! ${AS:-client} timeout "${LAB_TIMEOUT:-60}" labcli $LAB_HOST 20801 "$@" >"$W/out" 2>"$W/err" || ! contains "$W/out" "$want"; then
 		echo "FAIL $name: not '$want'"
 		cat "$W/out" "$W/err"
+		tail -n 4 "$W"/{client,server}.run.log
 		failures=$((failures + 1))
 	fi
 	judge "$name" client "${CLIENT:-$BY_VERBS}"
