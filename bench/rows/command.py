@@ -19,11 +19,16 @@ def revision():
 
 
 HALT_POLL = "/sys/module/haltpoll/parameters/guest_halt_poll_ns"
+GOVERNOR = "/sys/devices/system/cpu/cpuidle/current_governor"
 
 
 def halt_poll_ns():
-    """How long an idle CPU of a virtual machine looks for work before it halts, at most; None: this is none."""
+    """How long an idle CPU of a virtual machine looks for work before it halts, at most; None: Linux's governor for that is
+    not in use."""
     try:
+        with open(GOVERNOR, encoding="ascii") as f:
+            if f.read().strip() != "haltpoll":
+                return None
         with open(HALT_POLL, encoding="ascii") as f:
             return int(f.read())
     except OSError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the t_*.py beside this file: processes with and without the library, told step by step what
 # to do (agent.py); a relay that holds, splits and keeps bytes; what the library says of itself.
-import json, os, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+import json, os, re, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
@@ -41,6 +41,17 @@ SAN = sanitizer()
 SLOW = 3 if SAN else 1
 
 
+def number_options():
+    """Least and most of each option that is a number: the library leaves out what lies outside, and says so in its log only."""
+    with open(HERE + '/../../rdmarpc.conf.example') as f:
+        text = f.read()
+    return {m[3]: (int(m[1]), int(m[2]))
+            for m in re.finditer(r'# Allowed: (?:\w+, )?(\d+)\.\.(\d+)(?: ms| us| s)?\.\n#(\w+) =', text)}
+
+
+NUMBERS = number_options()
+
+
 def environment(shim=True, **options):
     env = dict(os.environ, PYTHONUNBUFFERED='1')
     if shim:
@@ -54,6 +65,9 @@ def environment(shim=True, **options):
             env['TSAN_OPTIONS'] = ('log_path=%s/san:die_after_fork=0:ignore_noninstrumented_modules=1:suppressions=%s' %
                                    (W, SUPP))
     for k, v in options.items():
+        if k in NUMBERS and str(v).isdigit():
+            least, most = NUMBERS[k]
+            check(least <= int(v) <= most, '%s=%s is not within %d..%d' % (k, v, least, most))
         env['RDMARPC_' + k.upper()] = str(v)
     return env
 

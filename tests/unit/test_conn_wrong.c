@@ -12,32 +12,9 @@
 #include "core/conn/carried/carried.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
-#include "tests/unit/conn_pair.h"
+#include "tests/unit/conn_rides.h"
 
-static uint32_t served;
 static struct rr_os os;
-
-/* The offer goes with that call. */
-static void open_after(uint32_t after)
-{
-	rr_test_params.offer_after = after;
-	setup();
-	served = rr_conn_serves(p.listener);
-	cr_assert(served);
-}
-
-static void serves_no_more(void)
-{
-	rr_conn_serves_not(served);
-	served = 0;
-}
-
-static void leave(void)
-{
-	if (served)
-		serves_no_more();
-	teardown();
-}
 
 TestSuite(conn_wrong, .fini = leave, .timeout = 60);
 
