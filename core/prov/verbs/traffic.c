@@ -105,7 +105,7 @@ static void look_at_full(struct rr_vq *v)
 
 /* Takes from the CQ and reports, in its order. Storing raw_tail gives places back to
  * rr_verbs_cq_pull() (pairs with its acquire), after the entries have been copied out. */
-static int take(struct rr_qp *qp, struct rr_vq *v, struct rr_wc *wc, int n)
+static int take_completions(struct rr_qp *qp, struct rr_vq *v, struct rr_wc *wc, int n)
 {
 	uint32_t tail;
 	int got = 0;
@@ -129,7 +129,7 @@ int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 
 	if (!v || (v->state != RR_V_READY && v->state != RR_V_GONE))
 		return v && !v->err ? 0 : -ECONNRESET;
-	got = take(qp, v, wc, n);
+	got = take_completions(qp, v, wc, n);
 	rr_verbs_notes_tell_read(qp, v);
 	look_at_full(v);
 	if (got)
@@ -137,7 +137,7 @@ int rr_verbs_traffic_poll(struct rr_qp *qp, struct rr_wc *wc, int n)
 	look_at_events(qp, v);
 	if (likely(!v->err && !v->lost))
 		return 0;
-	got = take(qp, v, wc, n);
+	got = take_completions(qp, v, wc, n);
 	return got ? got : v->err ? v->err : -ECONNRESET;
 }
 
