@@ -37,12 +37,12 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c)
 static bool too_long_inline(const struct rr_eng *e, const struct rr_call *c,
 			    const struct rr_out *t)
 {
-	uint32_t hdr = e->hdr_min + (c->reply.len ? e->hdr_reply : 0) +
-		       (c->write.len ? e->hdr_write : 0);
+	uint32_t hdr = e->hdr.min + (c->reply.len ? e->hdr.reply : 0) +
+		       (c->write.len ? e->hdr.write : 0);
 	uint64_t placed = rr_ulb_padded(t->item.len);
 
 	if (placed)
-		hdr += e->hdr_read;
+		hdr += e->hdr.read;
 	return hdr + t->len - placed > e->p.inline_send;
 }
 

@@ -3,24 +3,49 @@
 /* What is spoken: the codec and its traits, and what both sides have agreed on. It is set at
  * the start and changed by the opening, which decides what to agree on. */
 
+#include <stdatomic.h>
+
 #include "core/engine/queues.h"
 
-/* Calculates what each kind of chunk adds to a header of this codec if it has as many segments
- * as we ever use. Whether a message fits is decided by these, before its header is built. */
+/* Those of the first codec that was asked for, which is nearly always the only one: so an
+ * engine that sends only plain messages never touches its scratch memory. `of` is written last,
+ * and only once. */
+static struct {
+	struct rr_hdr_sizes sizes;
+	_Atomic(const struct rr_codec *) of;
+	atomic_flag taken;
+} known = { .taken = ATOMIC_FLAG_INIT };
+
+static void calculate(struct rr_hdr_sizes *s, const struct rr_codec *codec, struct rr_msg *m)
+{
+	rr_msg_init(m, RR_MSG, 0, codec->version, 1);
+	s->min = codec->size(m);
+	m->ch.nreads = RR_ENG_SEGS;
+	s->read = codec->size(m) - s->min;
+	m->ch.nreads = 0;
+	m->ch.has_reply = true;
+	m->ch.reply.nsegs = m->ch.nsegs = RR_ENG_SEGS;
+	s->reply = codec->size(m) - s->min;
+	m->ch.has_reply = false;
+	m->ch.nwrites = 1;
+	m->ch.writes[0] = m->ch.reply;
+	s->write = codec->size(m) - s->min;
+}
+
+/* What each kind of chunk adds to a header of this codec if it has as many segments as we ever
+ * use. Whether a message fits is decided by these, before its header is built. */
 static void header_sizes(struct rr_eng *e)
 {
-	rr_msg_init(&e->tmp->tx, RR_MSG, 0, e->codec->version, 1);
-	e->hdr_min = e->hdr_returned = e->codec->size(&e->tmp->tx);
-	e->tmp->tx.ch.nreads = RR_ENG_SEGS;
-	e->hdr_read = e->codec->size(&e->tmp->tx) - e->hdr_min;
-	e->tmp->tx.ch.nreads = 0;
-	e->tmp->tx.ch.has_reply = true;
-	e->tmp->tx.ch.reply.nsegs = e->tmp->tx.ch.nsegs = RR_ENG_SEGS;
-	e->hdr_reply = e->codec->size(&e->tmp->tx) - e->hdr_min;
-	e->tmp->tx.ch.has_reply = false;
-	e->tmp->tx.ch.nwrites = 1;
-	e->tmp->tx.ch.writes[0] = e->tmp->tx.ch.reply;
-	e->hdr_write = e->codec->size(&e->tmp->tx) - e->hdr_min;
+	if (atomic_load_explicit(&known.of, memory_order_acquire) == e->codec) {
+		e->hdr = known.sizes;
+	} else {
+		calculate(&e->hdr, e->codec, &e->tmp->tx);
+		if (!atomic_flag_test_and_set_explicit(&known.taken, memory_order_relaxed)) {
+			known.sizes = e->hdr;
+			atomic_store_explicit(&known.of, e->codec, memory_order_release);
+		}
+	}
+	e->hdr_returned = e->hdr.min;
 }
 
 void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,

@@ -21,7 +21,7 @@
 /* req: draft-02 6 #1, 6.2 #1 */
 static uint32_t our_size(const struct rr_eng *e)
 {
-	uint32_t hdr = e->hdr_min + e->hdr_read + e->hdr_write;
+	uint32_t hdr = e->hdr.min + e->hdr.read + e->hdr.write;
 
 	return rr_max(e->p.inline_recv, hdr) - hdr;
 }

@@ -60,6 +60,9 @@ struct rr_traits {
 	const struct rr_opening *opening; /* NULL: there is no opening */
 };
 
+/* Bytes of a header without chunks, and what a call's largest chunks add to that. */
+struct rr_hdr_sizes { uint32_t min, read, write, reply; };
+
 /* Nothing in here outlives a call into the engine. It lies behind the table that plain messages
  * use (plain.c), so that the table's first entries share a page with the engine's head. */
 struct rr_scratch {
@@ -91,8 +94,7 @@ struct rr_eng {
 	const struct rr_traits *traits;
 	struct rr_counters *count;
 	rr_time now;
-	uint32_t hdr_min;	/* bytes of a header without chunks */
-	uint32_t hdr_read, hdr_write, hdr_reply; /* what a call's largest chunks add to that */
+	struct rr_hdr_sizes hdr;
 	/* longest header of a reply, given the chunks that calls have offered */
 	uint32_t hdr_returned;
 	bool ring, reliable;

@@ -21,7 +21,7 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len)
 	if (unlikely(type == RR_RPC_CALL ? e->chunk_most | e->pad_align : e->reducing))
 		return false;
 	if (type == RR_RPC_CALL)
-		hdr = e->hdr_min;
+		hdr = e->hdr.min;
 	return (uint64_t)len + hdr <= e->p.inline_send;
 }
 

@@ -20,7 +20,7 @@ static bool fits_inline(const struct rr_eng *e, uint32_t bound)
 {
 	uint32_t most = rr_min(e->p.inline_recv, e->p.inline_peer);
 
-	return rr_reply_fits_inline(bound, most - (e->hdr_min - RR_V1_HDR_MIN));
+	return rr_reply_fits_inline(bound, most - (e->hdr.min - RR_V1_HDR_MIN));
 }
 
 /* Plans a Write chunk for the first eligible result, if everything else is sure to fit inline.
@@ -124,7 +124,7 @@ static void plan_item(const struct rr_eng_out *out, const struct rr_ulb_call *ca
 void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_plan *p)
 {
 	struct rr_ulb_view v = { .buf = out->head, .have = out->have, .len = out->len };
-	uint32_t hdr = e->hdr_min;
+	uint32_t hdr = e->hdr.min;
 	struct rr_ulb_call call;
 
 	*p = (struct rr_plan){ .fits = (uint64_t)out->len + hdr <= e->p.inline_send };
@@ -136,9 +136,9 @@ void rr_plan(const struct rr_eng *e, const struct rr_eng_out *out, struct rr_pla
 	p->session = call.fore_max;
 	if (e->chunk_most)
 		plan_reply(e, &out->rpc, &call, p);
-	hdr += (p->reply ? e->hdr_reply : 0) + (p->write ? e->hdr_write : 0);
+	hdr += (p->reply ? e->hdr.reply : 0) + (p->write ? e->hdr.write : 0);
 	p->fits = (uint64_t)out->len + hdr <= e->p.inline_send;
 	if (!p->fits && !e->reliable && !e->reads_barred &&
-	    hdr + e->hdr_read < e->p.inline_send)
-		plan_item(out, &call, e->p.inline_send - hdr - e->hdr_read, p);
+	    hdr + e->hdr.read < e->p.inline_send)
+		plan_item(out, &call, e->p.inline_send - hdr - e->hdr.read, p);
 }

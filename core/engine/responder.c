@@ -123,7 +123,7 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 static uint32_t header_size(struct rr_eng *e, const struct rr_serve *s)
 {
 	if (!s || !(s->nwrites || s->has_reply))
-		return e->hdr_min;
+		return e->hdr.min;
 	rr_msg_init(&e->tmp->tx, RR_MSG, 0, e->codec->version, 1);
 	e->tmp->tx.ch.nwrites = s->nwrites;
 	e->tmp->tx.ch.nsegs = s->nsegs;
@@ -239,7 +239,7 @@ static int unasked(struct rr_eng *e, const struct rr_eng_out *out)
 static bool may_be_reduced(const struct rr_eng *e, const struct rr_serve *s, uint32_t hdr)
 {
 	return s && s->nplaced &&
-	       hdr + e->hdr_read + e->hdr_read / RR_ENG_SEGS * s->nplaced <= e->p.inline_send;
+	       hdr + e->hdr.read + e->hdr.read / RR_ENG_SEGS * s->nplaced <= e->p.inline_send;
 }
 
 /* Does the peer accept Read chunks in a reply of ours? */
@@ -271,7 +271,7 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 		queue_reply(e, out, s, RR_TX_INLINE);
 	} else if (fits && hdr <= e->p.inline_send && stream <= reply_capacity(s)) {
 		queue_reply(e, out, s, RR_TX_REPLY_CHUNK);
-	} else if (e->reliable && may_show(e) && e->hdr_min + out->len <= e->p.inline_send) {
+	} else if (e->reliable && may_show(e) && e->hdr.min + out->len <= e->p.inline_send) {
 		serve_put(e, s);
 		queue_reply(e, out, NULL, RR_TX_INLINE);
 	} else if (may_show(e)) {

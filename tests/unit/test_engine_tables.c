@@ -81,3 +81,57 @@ Test(engine_tables, there_is_room_for_as_many_segments_as_are_allowed)
 		one_fini(&o);
 	}
 }
+
+static struct rr_hdr_sizes sizes_in(enum rr_dialect dialect)
+{
+	struct rr_hdr_sizes s;
+
+	one_params(&o, 0, true);
+	o.p.dialect = dialect;
+	one_start(&o);
+	s = o.e->hdr;
+	cr_assert_eq(o.e->hdr_returned, s.min);
+	one_fini(&o);
+	return s;
+}
+
+/* What chunks of the most segments add to a header: told by what is encoded. */
+static void assert_sizes(const struct rr_hdr_sizes *s, const struct rr_codec *codec)
+{
+	static uint8_t buf[4096];
+	static struct rr_msg m;
+
+	rr_msg_init(&m, RR_MSG, 0, codec->version, 1);
+	cr_assert_eq(codec->encode(&m, buf, sizeof(buf)), s->min);
+	m.ch.nreads = RR_ENG_SEGS;
+	cr_assert_eq(codec->encode(&m, buf, sizeof(buf)), s->min + s->read);
+	m.ch.nreads = 0;
+	m.ch.has_reply = true;
+	m.ch.reply.nsegs = m.ch.nsegs = RR_ENG_SEGS;
+	cr_assert_eq(codec->encode(&m, buf, sizeof(buf)), s->min + s->reply);
+	m.ch.has_reply = false;
+	m.ch.nwrites = 1;
+	m.ch.writes[0] = m.ch.reply;
+	cr_assert_eq(codec->encode(&m, buf, sizeof(buf)), s->min + s->write);
+}
+
+Test(engine_tables, header_sizes_are_those_of_the_codec_whichever_came_first)
+{
+	for (int i = 0; i < 3; i++) {
+		struct rr_hdr_sizes one = sizes_in(RR_DIALECT_V1), two = sizes_in(RR_DIALECT_V2);
+
+		assert_sizes(&one, rr_codec_first(RR_DIALECT_V1));
+		assert_sizes(&two, rr_codec_first(RR_DIALECT_V2));
+		cr_assert_gt(two.min, one.min);
+	}
+}
+
+/* A page that a connection of a few short calls needs not have. */
+Test(engine_tables, who_starts_as_others_have_leaves_its_scratch_memory_alone)
+{
+	sizes_in(RR_DIALECT_V1);
+	one_init(&o, 0, true);
+	for (size_t i = 0; i < sizeof(*o.e->tmp); i++)
+		cr_assert_eq(((const uint8_t *)o.e->tmp)[i], 0, "%zu", i);
+	one_fini(&o);
+}
