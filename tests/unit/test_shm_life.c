@@ -399,6 +399,45 @@ Test(shm_trim, untouched_memory_costs_nothing, .init = init, .fini = fini)
 	cr_assert_leq(resident(p.c) + resident(p.s), 2 * RR_PAGE);
 }
 
+/* Most connections are short: each page that is touched costs them a fault. */
+Test(shm_trim, the_first_short_messages_lie_beside_the_control_words, .init = init, .fini = fini)
+{
+	struct iovec iov = { "short", 5 };
+	struct rr_wc wc;
+
+	for (int i = 0; i < 8; i++) {
+		struct rr_qp *a = i & 1 ? p.c : p.s, *b = i & 1 ? p.s : p.c;
+
+		cr_assert_eq(ops->send(a, &iov, 1, 0, 0), 1);
+		cr_assert_eq(ops->poll(b, &wc, 1), 1);
+		ops->repost(b, wc.cookie);
+	}
+	cr_assert_eq(resident(p.c), RR_PAGE);
+	cr_assert_eq(resident(p.s), RR_PAGE);
+	ops->trim(p.c, none_used, NULL);
+	ops->trim(p.s, none_used, NULL);
+	cr_assert_eq(resident(p.c) + resident(p.s), 2 * RR_PAGE);
+	cr_assert_eq(ops->send(p.c, &iov, 1, 0, 0), 1);
+	cr_assert(ops->poll(p.s, &wc, 1) == 1 && !memcmp(wc.buf, "short", 5));
+}
+
+/* Keys that were in use and are no more. */
+Test(shm_trim, the_tables_of_keys_are_freed, .init = init, .fini = fini)
+{
+	struct rr_seg seg[200];
+
+	for (int i = 0; i < 200; i++)
+		cr_assert_eq(ops->expose(p.c, p.c->mem, 64, RR_RIGHT_READ, &seg[i]), 0);
+	for (int i = 1; i < 200; i++)
+		cr_assert_eq(ops->invalidate(p.c, seg[i].handle, 0), 1);
+	cr_assert_eq(resident(p.c), 3 * RR_PAGE);
+	ops->trim(p.c, none_used, NULL);
+	cr_assert_eq(resident(p.c), 3 * RR_PAGE, "one is out");
+	cr_assert_eq(ops->invalidate(p.c, seg[0].handle, 0), 1);
+	ops->trim(p.c, none_used, NULL);
+	cr_assert_eq(resident(p.c), RR_PAGE);
+}
+
 Test(shm_trim, an_idle_connection_keeps_two_pages_per_side, .init = init, .fini = fini)
 {
 	struct rr_wc wc;

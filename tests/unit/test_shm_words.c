@@ -49,16 +49,15 @@ Test(shm_words, the_parts_of_a_region_lie_one_behind_the_other)
 
 	for (size_t i = 0; i < rr_array_size(rows); i++) {
 		struct rr_shm_geo g;
-		size_t keys = 384 + 4 * rows[i].slots;
+		size_t ring = 384 + 4 * rows[i].slots;
 
 		cr_assert_eq(rr_shm_geo_init(&g, rows[i].size, rows[i].recvs, 3 * RR_PAGE), 0);
 		cr_assert(g.recv_size == rows[i].size && g.recvs == rows[i].recvs && g.mem_size == 3 * RR_PAGE);
 		cr_assert_eq(g.slots, rows[i].slots);
 		cr_assert_eq(g.stride, rows[i].stride);
-		cr_assert(g.keys_off >= keys && g.keys_off < keys + 64 && g.keys_off % 64 == 0);
-		cr_assert_eq(g.ring_off, rr_align(g.keys_off + 1024 * 32, (size_t)RR_PAGE));
-		cr_assert_eq(g.ring_len, rr_align((size_t)320 * g.slots, (size_t)RR_PAGE));
-		cr_assert_eq(g.long_off, g.ring_off + g.ring_len);
+		cr_assert(g.ring_off >= ring && g.ring_off < ring + 64 && g.ring_off % 64 == 0);
+		cr_assert_eq(g.keys_off, rr_align(g.ring_off + (size_t)320 * g.slots, (size_t)RR_PAGE));
+		cr_assert_eq(g.long_off, g.keys_off + 1024 * 32);
 		cr_assert_eq(g.long_len, rr_align((size_t)g.stride * g.slots, (size_t)RR_PAGE));
 		cr_assert_eq(g.mem_off, g.long_off + g.long_len);
 		cr_assert_eq(g.total, g.mem_off + 3 * RR_PAGE);

@@ -6,7 +6,7 @@
  * it owns and both map, and the hello that passes it on. All fields have fixed widths, because
  * a 32-bit program may face a 64-bit one. Bump RR_SHM_VERSION on any change.
  *
- *   ctl | freed[slots] | keys[RR_SHM_KEYS] || ring: slots || long: slots * stride || mem
+ *   ctl | freed[slots] | ring: slots || keys[RR_SHM_KEYS] || long: slots * stride || mem
  *                                                                        (|| page aligned)
  *
  * Each ring is used as if it had as many receives as the smaller of the two
@@ -19,8 +19,9 @@
  *   - The sender writes {len, arg, payload} and last, with release, seq = the position. The
  *     receiver polls only that word of the slot that is next: a 72-byte message takes two
  *     cache lines, and no shared counter is touched.
- *   - Short payloads lie in the slot, so that a dozen calls touch one page; longer ones in
- *     the position's long area, which has room for a whole receive.
+ *   - Short payloads lie in the slot, so that a dozen calls touch one page, which is the one
+ *     of the control words; longer ones in the position's long area, which has room for a
+ *     whole receive.
  *   - Slots and long areas are odd numbers of cache lines, so that neighbours never share a
  *     cache set.
  *   - Receives that are given back are published in ctl, off the data path: reposted (how
@@ -41,7 +42,7 @@
 #include "core/base/types.h"
 
 #define RR_SHM_MAGIC	UINT64_C(0x72726d6173686d01)	/* says endianness too */
-#define RR_SHM_VERSION	3u
+#define RR_SHM_VERSION	4u
 
 #define RR_SHM_SHORT	304u		/* bytes of payload in a slot: most calls about a file,
 					 * and their replies */
@@ -136,7 +137,7 @@ struct rr_shm_geo {
 	uint32_t slots;		/* a power of two, at least recvs */
 	uint32_t stride;	/* distance between the long payloads of two slots */
 	uint64_t mem_size;
-	size_t keys_off, ring_off, ring_len, long_off, long_len, mem_off, total;
+	size_t ring_off, keys_off, long_off, long_len, mem_off, total;
 };
 
 /* 0, or -EINVAL if a number is out of range. */

@@ -48,10 +48,9 @@ int rr_shm_geo_init(struct rr_shm_geo *g, uint32_t recv_size, uint32_t recvs, ui
 	g->mem_size = mem_size;
 	g->slots = pow2_above(recvs);
 	g->stride = rr_align(recv_size, RR_CACHELINE) | RR_CACHELINE;
-	g->keys_off = rr_align(sizeof(struct rr_shm_ctl) + g->slots * sizeof(uint32_t), 64u);
-	g->ring_off = rr_align(g->keys_off + RR_SHM_KEYS * sizeof(struct rr_shm_key), RR_PAGE);
-	g->ring_len = rr_align(g->slots * sizeof(struct rr_shm_slot), RR_PAGE);
-	g->long_off = g->ring_off + g->ring_len;
+	g->ring_off = rr_align(sizeof(struct rr_shm_ctl) + g->slots * sizeof(uint32_t), 64u);
+	g->keys_off = rr_align(g->ring_off + g->slots * sizeof(struct rr_shm_slot), RR_PAGE);
+	g->long_off = rr_align(g->keys_off + RR_SHM_KEYS * sizeof(struct rr_shm_key), RR_PAGE);
 	g->long_len = rr_align((size_t)g->slots * g->stride, RR_PAGE);
 	g->mem_off = g->long_off + g->long_len;
 	g->total = g->mem_off + (size_t)mem_size;
@@ -240,12 +239,30 @@ int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
 	return rc ? rc : map_view(&q->peer, memfd, g);
 }
 
-void rr_shm_region_drop(struct rr_shm_view *v)
+static void unmap(uint8_t *base, size_t size)
 {
-	if (!v->base)
-		return;
-	munmap(v->base, v->geo.total);
-	unmapped(v->geo.total);
+	if (base) {
+		munmap(base, size);
+		unmapped(size);
+	}
+}
+
+/* The kernel likes to put the second below the first, and one call for both takes less than
+ * two. */
+void rr_shm_regions_drop(struct rr_shm *q)
+{
+	const struct rr_shm_view *low = &q->own, *high = &q->peer;
+
+	if (low->base > high->base) {
+		low = &q->peer;
+		high = &q->own;
+	}
+	if (low->base && low->base + low->geo.total == high->base) {
+		unmap(low->base, low->geo.total + high->geo.total);
+	} else {
+		unmap(low->base, low->geo.total);
+		unmap(high->base, high->geo.total);
+	}
 }
 
 struct trim {
@@ -274,6 +291,9 @@ static void trim_own_tables(struct rr_shm *q)
 {
 	if (q->rx_held || q->key_live || q->fence_list)
 		return;
+	if (q->key_fresh)
+		madvise(q->own.keys, rr_align(q->key_fresh * sizeof(*q->own.keys), RR_PAGE),
+			MADV_REMOVE);
 	q->key_fresh = q->key_free = 0;
 	rr_pages_drop(q->slot, q->fence_cookie + RR_SHM_KEYS);
 }
@@ -301,13 +321,17 @@ static void trim_longs(struct rr_shm *q)
 	}
 }
 
-/* Frees the slots of the peer's ring, which is empty, and of the pages behind them those that
- * our long Sends have touched, if there were any. */
+/* Frees the slots of the peer's ring, which is empty, but for those beside its control words,
+ * and of its long areas what our long Sends have touched, if there were any. */
 static void trim_ring(struct rr_shm *q)
 {
-	size_t len = q->peer.geo.slots * sizeof(struct rr_shm_slot);
+	const struct rr_shm_geo *g = &q->peer.geo;
+	size_t at = rr_align(g->ring_off, RR_PAGE);
+	size_t len = g->slots * sizeof(struct rr_shm_slot);
 
-	madvise(q->peer.ring, rr_align(len, RR_PAGE), MADV_REMOVE);
+	if (g->ring_off + len > at)
+		madvise(q->peer.base + at, rr_align(g->ring_off + len, RR_PAGE) - at,
+			MADV_REMOVE);
 	if (q->tx_made)
 		trim_longs(q);
 }
@@ -317,7 +341,7 @@ static void trim_ring(struct rr_shm *q)
  * ring: it alone writes those slots and knows that none is being written; and when everything
  * that it has sent was given back, none is being read. A freed slot reads as empty. What
  * remains of an idle connection in each region are the control page, the page of the slot that
- * peek() looks at, and what the keys in use need beyond the control page. */
+ * peek() looks at, and those of keys in use. */
 void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx)
 {
 	struct rr_shm *q = rr_shm_of(qp);

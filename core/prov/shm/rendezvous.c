@@ -428,8 +428,7 @@ void rr_shm_close(struct rr_qp *qp)
 		drop_place(q);
 		break;
 	}
-	rr_shm_region_drop(&q->own);
-	rr_shm_region_drop(&q->peer);
+	rr_shm_regions_drop(q);
 	/* The socket has to be searched only if descriptors may be in it, and if nobody else
 	 * will close it later. */
 	if (qp->wake_fd < 0 || !last || q->plain)

@@ -148,7 +148,8 @@ static inline int rr_shm_fail(struct rr_shm *q, int err)
 int rr_shm_region_make(struct rr_shm *q);
 /* Maps the peer's memfd into q->peer, if it has size g and the right seals. */
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g);
-void rr_shm_region_drop(struct rr_shm_view *v);
+/* Unmaps both, as far as they are mapped. Leaves q as it is. */
+void rr_shm_regions_drop(struct rr_shm *q);
 void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
 
 /* --- addr.c: where the offering side listens. errno may change --- */
