@@ -120,6 +120,41 @@ Test(conn_family, a_child_serves_what_its_parent_has_closed)
 	rr_pair_close(&p);
 }
 
+/* Its number has become another file's, and the child goes on. */
+Test(conn_family, a_child_serves_what_has_vanished_from_its_parent)
+{
+	pid_t pid = child_serves(&p.client, &p.server, 10, 20);
+
+	rr_conn_vanished(p.server.c);
+	calls(&p.client, 10, 20);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
+/* … though the child does not ask yet. */
+Test(conn_family, what_has_vanished_goes_back_unasked)
+{
+	struct rr_conn *c = p.server.c;
+	int fd[2], i;
+	pid_t pid;
+
+	cr_assert_eq(pipe(fd), 0);
+	pid = forks(&p.client, &p.server);
+	if (!pid) {
+		close(fd[1]);	/* so that it ends with its parent */
+		_exit(read(fd[0], &pid, 1) != 1);
+	}
+	atomic_fetch_add(&c->refs, 1);
+	rr_conn_vanished(c);
+	for (i = 0; i < 5000 && !atomic_load((_Atomic bool *)&c->share->back.tx); i++)
+		rr_os_nap(RR_MSEC);
+	cr_assert_lt(i, 5000);
+	rr_conn_free(c);
+	cr_assert_eq(write(fd[1], "x", 1), 1);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
 static const struct rr_prov_ops *provider;
 static _Atomic unsigned settles, ended_after;
 

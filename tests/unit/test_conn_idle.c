@@ -429,6 +429,35 @@ Test(conn_idle, a_look_that_finds_somebody_going_over_the_connections_comes_agai
 	cr_assert_neq(atomic_load(&rr_idle_next), 0);
 }
 
+/* More than lie beside the engine. */
+Test(conn_idle, replies_that_wait_for_the_app_keep_their_tables)
+{
+	struct rr_share *sh;
+	size_t n;
+
+	traffic(p);
+	sh = p->client.c->share;
+	for (uint32_t i = 0; i < 24; i++) {
+		n = rr_test_call(out, 1000 + i, 100, i);
+		cr_assert_eq(rr_end_send(&p->client, &p->server, out, n), (ssize_t)n);
+	}
+	for (uint32_t i = 0; i < 24; i++) {
+		n = rr_test_call(out, 1000 + i, 100, i);
+		cr_assert_eq(rr_end_recv(&p->server, NULL, in, n), (ssize_t)n);
+		n = rr_test_reply(out, 1000 + i, 100, i);
+		cr_assert_eq(rr_end_send(&p->server, NULL, out, n), (ssize_t)n);
+	}
+	cr_assert_eq(rr_end_poll(&p->client, POLLIN), POLLIN);
+	cr_assert_geq(sh->rx.tail - sh->rx.head, 24);
+	rr_idle_look(rr_now() + 100 * RR_SEC);
+	cr_assert(sh->trimmed);
+	for (uint32_t i = 0; i < 24; i++) {
+		n = rr_test_reply(out, 1000 + i, 100, i);
+		cr_assert_eq(rr_end_recv(&p->client, NULL, in, n), (ssize_t)n);
+		cr_assert_eq(memcmp(in, out, n), 0, "%u", i);
+	}
+}
+
 /* With a few pages nothing is gained. */
 Test(conn_idle, few_pages_that_are_kept_are_not_counted)
 {

@@ -447,6 +447,20 @@ Test(conn_rare, the_hatch_is_seen_behind_all_that_can_wait, .init = most_credits
 	cr_assert_eq(memcmp(in, out, (size_t)k), 0);
 }
 
+/* Its number is another file's now: whoever still waits in it hears that it is no more. */
+Test(conn_rare, what_has_vanished_has_failed)
+{
+	struct rr_share *sh;
+
+	carried();
+	sh = p.client.c->share;
+	atomic_fetch_add(&p.client.c->refs, 1);
+	rr_conn_vanished(p.client.c);
+	cr_assert(rr_link_is_dead(sh) && sh->err == EBADF);
+	cr_assert_eq(atomic_load(&sh->st->reason), RR_R_REUSED);
+	rr_conn_free(p.client.c);
+}
+
 /* connect() to AF_UNSPEC, then close(): it was left already. */
 Test(conn_rare, what_was_taken_apart_is_not_left_twice)
 {

@@ -666,6 +666,14 @@ Test(conn_ready, the_peer_is_told_what_this_end_does)
 	}
 }
 
+Test(conn_ready, whose_rest_is_over_runs)
+{
+	p.client.c->rest = 8;
+	rr_rest_end(p.client.c);
+	cr_assert_eq(atomic_load(&p.client.c->rest), 0);
+	cr_assert(pl.tells[RR_TELL_DOING] == 1 && pl.told[RR_TELL_DOING] & RR_DOES_RUN);
+}
+
 Test(conn_ready, what_the_peer_does_is_seen)
 {
 	struct rr_spin_in i = { .cpu = 3 };

@@ -120,6 +120,10 @@ Test(nego_answer, that_declines_tells_who_asks_the_release_and_what_is_lacking)
 		cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, &in, buf, cap), 0);
 	in.release[0] = '\0';
 	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf)), 44);
+	memset(in.release, 'x', sizeof(in.release));
+	in.nlack = 0;
+	rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf));
+	cr_assert_eq(buf[44 + 20 + 3], RR_NEGO_RELEASE - 1, "room for what ends it");
 }
 
 Test(nego_answer, that_declines_without_telling_leaves_nothing_of_what_was_told_before)
