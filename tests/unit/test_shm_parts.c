@@ -2,8 +2,10 @@
 /* The parts of the shm provider that connections are set up with, each by itself: what lies in a socket, the listener and
  * the number that are kept, addresses. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -181,6 +183,31 @@ Test(shm_parts, behind_an_empty_packet_there_may_be_more, .timeout = 20)
 	rr_shm_drop_sock(a[1]);
 	close(slow[0]);
 	cr_assert(open_fds_get_to(fds + 1));
+}
+
+static _Atomic bool no_threads;
+
+int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (no_threads)
+		return EAGAIN;
+	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(t, attr, run, arg);
+}
+
+Test(shm_parts, without_a_thread_they_stay_until_there_is_one)
+{
+	no_threads = true;
+	rr_shm_drop_fd(slow_to_close(&slow[0]));
+	close(slow[0]);
+	cr_assert_not(rr_shm_burdened());
+	rr_os_nap(10 * RR_MSEC);
+	cr_assert_eq(open_fds(), fds + 3);
+	no_threads = false;
+	rr_shm_burdened();
+	cr_assert(open_fds_get_to(fds + 2));
 }
 
 Test(shm_parts, as_many_as_there_are_room_for_are_a_burden)
