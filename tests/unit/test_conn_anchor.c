@@ -612,7 +612,7 @@ Test(conn_anchor, what_was_collected_goes_out_before_what_follows)
 			}
 			for (uint32_t b = 0; b < of[i].have; b++)
 				cr_assert_eq(*s++, 0x80 + b);
-			cr_assert_eq(s - stream, streamed);
+			cr_assert_eq((size_t)(s - stream), streamed);
 			hatches++;
 			cr_assert_eq(sh->qp->count->v[RR_C_hatches], hatches);
 			cr_assert_eq(reported(sh), RR_R_HATCH);

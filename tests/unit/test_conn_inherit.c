@@ -182,7 +182,8 @@ static void afresh(void)
 	pl.drained = 0;
 	pl.on_say.first = 1;
 	polled = 0;
-	c->face.relayed = c->face.changed = false;
+	c->face.relayed = false;
+	c->face.changed = false;
 	c->lingers = false;
 	c->then = NULL;
 	c->anchor = -1;

@@ -165,10 +165,10 @@ Test(conn_poll, a_carried_connection_has_bytes)
 
 	cr_assert_eq(rr_conn_inq(c, fd), 0);
 	one_call(2);
-	cr_assert_eq(rr_conn_inq(c, fd), n);
+	cr_assert_eq(rr_conn_inq(c, fd), (int)n);
 	cr_assert(is_let_go());
 	cr_assert_eq(rr_end_try_recv(&p.server, in, 4, 0), 4);
-	cr_assert_eq(rr_conn_inq(c, fd), n - 4);
+	cr_assert_eq(rr_conn_inq(c, fd), (int)n - 4);
 	cr_assert_eq(rr_end_poll(&p.server, POLLIN | POLLOUT), POLLIN | POLLOUT);
 	cr_assert_not(rr_conn_let_go(c));
 	cr_assert(is_let_go());

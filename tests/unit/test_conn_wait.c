@@ -310,7 +310,8 @@ static uint32_t misses(void)
 
 Test(conn_wait, after_each_attempt_the_next_takes_twice_as_many_near_misses)
 {
-	k.learn = sh.spin = 10;
+	k.learn = 10;
+	sh.spin = 10;
 	for (uint32_t want = 32; want <= 4096; want *= 2) {
 		cr_assert_eq(misses(), want);
 		cr_assert(sh.tries == 16 && sh.spin == k.worth && sh.near == 0);
@@ -323,7 +324,8 @@ Test(conn_wait, after_each_attempt_the_next_takes_twice_as_many_near_misses)
 Test(conn_wait, what_is_learned_begins_it_anew)
 {
 	sh.near = sh.attempts = 3;
-	k.learn = sh.spin = 10;
+	k.learn = 10;
+	sh.spin = 10;
 	woke_after(100);
 	cr_assert(sh.near == 4 && sh.attempts == 3, "it has learned nothing");
 	k.learn = 11;

@@ -36,7 +36,8 @@ Test(relay, of_several_forks_the_first_makes_it)
 static int fd_of(const struct rr_conn *it)
 {
 	cr_assert_eq(it, &c);
-	return c.fd = 44;
+	c.fd = 44;
+	return 44;
 }
 
 Test(relay, the_descriptor_is_one_that_the_app_has_now)

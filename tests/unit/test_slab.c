@@ -57,7 +57,9 @@ Test(slab, a_connection_begins_with_nothing)
 	cr_assert(c->refs == 1 && c->face.state == RR_S_FREE);
 	memset(&zero, 0, sizeof(zero));
 	memset(&c->lock, 0xff, sizeof(*c) - offsetof(struct rr_conn, lock));
-	c->face.changed = c->face.relayed = c->own_word = true;
+	c->face.changed = true;
+	c->face.relayed = true;
+	c->own_word = true;
 	c->rest = 5;
 	c->sleepers = 6;
 	rr_slab_put(c);
@@ -65,7 +67,9 @@ Test(slab, a_connection_begins_with_nothing)
 	cr_assert(d == c && d->index == 0 && !d->face.server && d->fd == 8 && d->owner == (int32_t)rr_pid());
 	cr_assert(!d->face.changed && !d->face.relayed && !d->own_word && !d->rest && !d->sleepers && d->refs == 1);
 	cr_assert(d->lowat == 1 && d->face.state == RR_S_FREE);
-	d->lowat = d->fd = d->owner = 0;
+	d->lowat = 0;
+	d->fd = 0;
+	d->owner = 0;
 	cr_assert_eq(memcmp(&d->lock, &zero.lock, offsetof(struct rr_conn, heard) - offsetof(struct rr_conn, lock)), 0);
 }
 

@@ -83,7 +83,7 @@ ends() { # WORD TEXT
 		stream $size
 		happen "$1"
 		lost "$what" 30
-		said "$at" "RDMA device $DEVICE[01]: [^"$'\n'"]*$2"
+		said "$at" "RDMA device ${DEVICE}[01]: [^"$'\n'"]*$2"
 		[ "$at" = client ] || said server "lost: $DEVICE_DOWN"
 		acked 1
 		server_lives
@@ -128,7 +128,7 @@ fatal() {
 	stream 1000
 	happen fatal
 	lost "$what" 30
-	said "$at" "RDMA device $DEVICE[01]: local catastrophic error; connections that end: 1"
+	said "$at" "RDMA device ${DEVICE}[01]: local catastrophic error; connections that end: 1"
 	acked 1
 	server_lives
 	nothing_left "$what"
@@ -148,7 +148,7 @@ link() {
 		: >"$W/server.run.log"
 		stream 1000
 		happen down
-		said server "RDMA device $DEVICE[01], port 1: port error"
+		said server "RDMA device ${DEVICE}[01], port 1: port error"
 		checks=$((checks + 2))
 		kill -0 $pid 2>/dev/null || bad "$what: the connection ends"
 		tcp_meanwhile
