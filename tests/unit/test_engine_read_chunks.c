@@ -136,6 +136,7 @@ CASE(a_write_is_composed_of_its_stream_and_its_read_chunk)
 	seg_is(op, 1, 0x12, 1);
 	cr_assert_eq(one_count(&o, RR_OP_REPOST), 0, "the stream is still in it");
 	is_delivered(op);
+	cr_assert(o.count.v[RR_C_inline_received] == 1 && o.count.v[RR_C_long_calls_received] == 0);
 }
 
 /* 8166 §3.4.5.2: padding may be in the chunk; what it holds is not fetched */
@@ -329,6 +330,7 @@ CASE(a_long_stream_is_pulled_and_judged_before_its_read_chunk)
 	part_is(op, 0, pos, 5001);
 	seg_is(op, 0, 0x21, 5001);
 	is_delivered(op);
+	cr_assert(o.count.v[RR_C_inline_received] == 0 && o.count.v[RR_C_long_calls_received] == 1);
 }
 
 /* req: rfc8166 6.1 #3 */
