@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the library finds at exec: connections and listeners that it was given by inetd and systemd. */
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tests/unit/call.h"
@@ -100,6 +101,26 @@ Test(call_start, listeners_of_systemd)
 	in_child(inherited(getpid() + 1, "2") == 0);
 	in_child((unsetenv("LISTEN_FDS"), setenv("LISTEN_PID", "1", 1), inherit_listen_fds(), !rr_fdt_has(3)));
 	in_child((inherit_listen_fds(), !rr_fdt_has(3)));
+}
+
+/* Are the listeners at 1023 and 1024 known? Bit 0 and 1. */
+static int inherited_far(void)
+{
+	struct rlimit lim;
+
+	getrlimit(RLIMIT_NOFILE, &lim);
+	lim.rlim_cur = lim.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur < 1026)
+		return 1;	/* nothing to be seen here */
+	for (int fd = 1023; fd < 1026; fd++)
+		dup2(3, fd);
+	inherited(getpid(), "2000");
+	return rr_fdt_has(1023) | rr_fdt_has(1024) << 1;
+}
+
+Test(call_start, so_many_listeners_nobody_has)
+{
+	in_child(inherited_far() == 1);
 }
 
 static bool stdio_is(bool known)

@@ -82,6 +82,32 @@ Test(logsink, lines_are_appended_to_the_file)
 	cr_assert_not(has(file, "left out"));
 }
 
+static uint64_t added;	/* to any set, a bit for each signal; bit 0: what is none */
+static int adds;
+
+/* In the place of libc's. */
+int sigaddset(sigset_t *set, int sig)
+{
+	bool is = sig > 0 && sig < 64;
+
+	adds++;
+	added |= UINT64_C(1) << (is ? sig : 0);
+	if (is)
+		set->__val[(sig - 1) / (8 * sizeof(*set->__val))] |= 1UL << (sig - 1) % (8 * sizeof(*set->__val));
+	return is ? 0 : -1;
+}
+
+Test(logsink, a_line_holds_back_what_a_write_can_bring_about_alone)
+{
+	rr_logsink_setup(RR_LOG_TO_FILE, file, RR_LOG_WARN);
+	added = 0;
+	adds = 0;
+	rr_warn("one");
+	cr_assert_eq(adds, 3, "no more is looked at than there is");
+	cr_assert_eq(lines(file), 1);
+	cr_assert_eq(added, UINT64_C(1) << SIGXFSZ | UINT64_C(1) << SIGPIPE | UINT64_C(1) << SIGTTOU);
+}
+
 /* Signals that a write can bring about are held back meanwhile, and no longer. */
 Test(logsink, a_line_leaves_the_apps_signals_as_they_were)
 {

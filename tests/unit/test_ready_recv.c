@@ -60,3 +60,77 @@ Test(ready_recv, one_of_ours_is_looked_at)
 	cr_assert_eq(sleeps(WAKE, ECONNRESET), 0);
 	cr_assert_eq(sleeps(WAKE, EBADF), 0);
 }
+
+/* --- which descriptor's recv() stands for the sleep --- */
+
+static void handler(int sig RR_UNUSED)
+{
+}
+
+static void handle(int sig, int flags)
+{
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = flags };
+
+	cr_assert_eq(sigaction(sig, &sa, NULL), 0);
+}
+
+/* Those of the harness are gone. */
+static void handle_both_kinds(void)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	handle(SIGUSR1, SA_RESTART);
+	handle(SIGUSR2, 0);
+}
+
+Test(ready_recv, the_handlers_are_looked_at_once_a_second)
+{
+	const rr_time at = 1000 * RR_SEC;
+
+	handle_both_kinds();
+	cr_assert(handlers_mixed(at));
+	handle(SIGUSR2, SA_RESTART);
+	cr_assert(handlers_mixed(at + RR_SEC - 1));
+	cr_assert_not(handlers_mixed(at + RR_SEC + 1));
+	handle(SIGUSR2, 0);
+	cr_assert_not(handlers_mixed(at + 2 * RR_SEC - 1));
+	cr_assert(handlers_mixed(at + 2 * RR_SEC + 1));
+}
+
+static int there;	/* what poll() says */
+
+static int poll_played(struct pollfd *p RR_UNUSED, nfds_t n, int timeout)
+{
+	cr_assert(n <= 2 && timeout == 0);
+	return there;
+}
+
+/* Which of the two (fd, events) it is: 0 or 1; -1: neither. n: how many there are. */
+static int chosen(int n, struct pollfd first, struct pollfd second)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct sleeper s = { .so = rr_fdt_sock(fd), .c = c, .fd = OWN, .p = { first, second }, .n = n };
+	const struct pollfd *p;
+
+	c->wake = WAKE;
+	rr_real.poll = poll_played;
+	p = recv_sleep_on(&s, RR_SEC, RR_TIME_NEVER, RR_TIME_NEVER);
+	return p ? (int)(p - s.p) : -1;
+}
+
+Test(ready_recv, with_handlers_of_both_kinds_it_is_one_that_can_be_read)
+{
+	const struct pollfd own = { OWN, POLLRDHUP, 0 }, wake = { WAKE, POLLIN, 0 };
+
+	handle_both_kinds();
+	cr_assert_eq(chosen(2, own, wake), 1);
+	cr_assert_eq(chosen(2, own, (struct pollfd){ WAKE, POLLOUT, 0 }), -1, "not to be read");
+	cr_assert_eq(chosen(2, (struct pollfd){ OWN, POLLIN, 0 }, wake), -1, "the app's bytes are on the anchor");
+	cr_assert_eq(chosen(2, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, wake), 1, "those are ours");
+	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, own), 0);
+	cr_assert_eq(chosen(1, own, own), -1);
+	there = 1;
+	cr_assert_eq(chosen(2, own, wake), -1, "there is something already");
+	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, own), -1);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -43,4 +44,13 @@ Test(scratch, a_few_pieces_are_kept)
 	for (int i = 0; i < 6; i++)
 		kept += is_mapped(mem[i]);
 	cr_assert_eq(kept, 4);
+}
+
+Test(scratch, no_memory_for_it_is_no_error_of_the_apps)
+{
+	errno = EXDEV;
+	cr_assert_null(rr_scratch_take(SIZE_MAX / 5), "larger than any address space");
+	cr_assert_eq(errno, EXDEV);
+	cr_assert_null(rr_scratch_take(SIZE_MAX / 3), "the next power of two would go round");
+	cr_assert_eq(errno, EXDEV);
 }

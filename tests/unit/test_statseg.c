@@ -386,3 +386,24 @@ Test(statseg, upgrades_are_stopped_by_root_in_the_hosts_directory_and_by_us_in_o
 		cr_assert(rr_statseg_stopped());
 	}
 }
+
+static void hidden_name(char *name, size_t size)
+{
+	name[0] = '.';
+	own_name(name + 1, size - 1);
+}
+
+/* Of a process of our pid that was killed in between, or of ourselves before an exec. */
+Test(statseg, a_hidden_name_that_is_left_over_is_made_anew)
+{
+	char name[41];
+
+	cr_assert(rr_rundir_use(dir));
+	hidden_name(name, sizeof(name));
+	touch(name);
+	cr_assert(seg_of(dir));
+	cr_assert_not(exists(name));
+	cr_assert(exists(name + 1));
+	cr_assert_eq(entries(), 1);
+	cr_assert_eq(seen_by_a_child(own_fd()), 0);
+}

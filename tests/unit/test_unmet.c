@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that a server has not met: what each of the app's calls finds, and when they are met. What clients have
  * not met is test_unmet_client.c's. */
+#include <netinet/tcp.h>
+
 #include "tests/unit/unmet_played.h"
 
 static void begin_server(void)
@@ -467,4 +469,16 @@ Test(unmet, a_number_that_is_another_files_is_not_asked)
 	so->verified = START;
 	cr_assert_not(rr_unmet_recv(fd, &(struct iovec){ got, sizeof(got) }, 1, 0, &rc));
 	cr_assert_not(rr_fdt_has(fd));
+}
+
+/* An option that its connection has to know of must find one; what TCP alone knows of does not. */
+Test(unmet, an_option_of_sockets_is_its_connections)
+{
+	int one = 1;
+
+	cr_assert_eq(rr_wrap_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)), 0);
+	cr_assert(rr_unmet_is(so) && told.made == 0);
+	cr_assert_eq(rr_wrap_setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one)), 0);
+	is_met(0, 0, 0);
+	cr_assert_eq(so->f.refs, 2);
 }
