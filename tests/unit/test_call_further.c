@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data calls that one attempt does not finish: they go on, wait, or finish by the kernel. */
+#include <sys/ioctl.h>
+
 #include "tests/unit/call_data.h"
 
 TestSuite(call_further, .init = begin_data, .timeout = 60);
@@ -101,6 +103,45 @@ Test(call_further, a_receive_that_wants_all_goes_on_until_it_has_it)
 	cr_assert_eq(kept, 0, "the end is no error");
 }
 
+/* The bytes come first; then the next call is told of the error. */
+Test(call_further, a_receive_that_finishes_by_the_kernel_gets_what_came_before_an_error)
+{
+	struct linger l = { 1, 0 };
+	struct pollfd p = { at.fd, 0, 0 };
+	char buf[16];
+
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	cr_assert_eq(write(at.peer, "abcdefg", 7), 7);
+	setsockopt(at.peer, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+	close(at.peer);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	cr_assert(p.revents & POLLERR);
+	errno = MINE;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 10);
+	cr_assert_eq(memcmp(buf + 3, "abcdefg", 7), 0);
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(recv(at.fd, buf, 10, 0), -1);
+	cr_assert_eq(errno, ECONNRESET, "which it has not taken");
+}
+
+/* Fewer bytes than SO_RCVLOWAT are nothing that poll() tells of. */
+Test(call_further, a_receive_that_finishes_by_the_kernel_gets_what_there_is_at_its_end)
+{
+	int low = 5;
+	char buf[16];
+
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	do_not_block();
+	cr_assert_eq(setsockopt(at.fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)), 0);
+	cr_assert_eq(write(at.peer, "ab", 2), 2);
+	for (int n = 0; n < 2;)
+		cr_assert_eq(ioctl(at.fd, FIONREAD, &n), 0);
+	errno = MINE;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 5);
+	cr_assert_eq(memcmp(buf + 3, "ab", 2), 0);
+}
+
 /* --- bytes that nobody wants to see --- */
 
 Test(call_further, what_is_discarded_needs_no_memory)
@@ -165,6 +206,16 @@ Test(call_further, a_peek_that_wants_all_looks_until_it_is_there_or_the_stream_e
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
 	SAYS(&rx, 3, 10);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+}
+
+Test(call_further, a_peek_that_wants_all_ends_where_there_is_nothing)
+{
+	char buf[10];
+
+	at.c->ready = POLLIN;
+	SAYS(&rx, 0, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 0);
+	cr_assert_eq(rx.calls, 1, "that is the end");
 }
 
 Test(call_further, whether_more_comes_by_the_kernel_it_says)

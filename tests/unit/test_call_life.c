@@ -312,6 +312,25 @@ Test(call_life, a_connect_that_goes_on_in_the_kernel_is_one)
 	}
 }
 
+/* As connect() does in the kernel when it is asked again after EINPROGRESS. */
+Test(call_life, a_connect_that_is_made_again_makes_no_second_connection)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd = rr_wrap_socket(AF_INET, SOCK_STREAM, 0), l = listening(&a);
+
+	rr_fake.client = client_script;
+	client.makes = spare_conn();
+	cr_assert_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; connect_to(fd, &a) < 0; i++)
+		cr_assert(i < 10 && (errno == EINPROGRESS || errno == EALREADY));
+	cr_assert(client.calls == 1 && sock_at(fd)->conn == client.makes);
+	real_connect_says = EINPROGRESS;
+	rr_real.connect = connect_script;
+	cr_assert(connect_to(fd, &a) == -1 && errno == EINPROGRESS);
+	cr_assert(client.calls == 1 && sock_at(fd)->conn == client.makes);
+	close(l);
+}
+
 /* --- connect() to a native peer --- */
 
 static struct { int calls, fd; struct rr_conn *gives; } dialer;
