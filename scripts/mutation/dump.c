@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,9 +38,28 @@ void _exit(int status)
 extern void (*rr_mutate_dump)(void) __attribute__((weak, visibility("default")));
 void __gcov_dump(void);
 
+static char prefix[4096];
+
+/* gcov asks the environment where to write when it writes. A test may have cleared that by then. */
+__attribute__((destructor)) static void keep_prefix(void)
+{
+	if (prefix[0] && !getenv("GCOV_PREFIX"))
+		setenv("GCOV_PREFIX", prefix, 1);
+}
+
+static void dump(void)
+{
+	keep_prefix();
+	__gcov_dump();
+}
+
 __attribute__((constructor)) static void say_how(void)
 {
+	const char *was = getenv("GCOV_PREFIX");
+
+	if (was && strlen(was) < sizeof(prefix))
+		strcpy(prefix, was);
 	if (&rr_mutate_dump)
-		rr_mutate_dump = __gcov_dump;
+		rr_mutate_dump = dump;
 }
 #endif

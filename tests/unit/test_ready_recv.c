@@ -98,6 +98,8 @@ Test(ready_recv, the_handlers_are_looked_at_once_a_second)
 }
 
 static int there;	/* what poll() says */
+static rr_time until = RR_TIME_NEVER, for_us = RR_TIME_NEVER;
+static int nap;		/* the option that says whether the nap has a time-out */
 
 static int poll_played(struct pollfd *p RR_UNUSED, nfds_t n, int timeout)
 {
@@ -110,12 +112,13 @@ static int chosen(int n, struct pollfd first, struct pollfd second)
 {
 	int peer, fd = tcp(&peer);
 	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
-	struct sleeper s = { .so = rr_fdt_sock(fd), .c = c, .fd = OWN, .p = { first, second }, .n = n };
+	struct sleeper s = { .so = rr_fdt_sock(fd), .c = c, .fd = OWN, .p = { first, second }, .n = n,
+			     .option = nap };
 	const struct pollfd *p;
 
 	c->wake = WAKE;
 	rr_real.poll = poll_played;
-	p = recv_sleep_on(&s, RR_SEC, RR_TIME_NEVER, RR_TIME_NEVER);
+	p = recv_sleep_on(&s, RR_SEC, for_us, until);
 	return p ? (int)(p - s.p) : -1;
 }
 
@@ -133,4 +136,39 @@ Test(ready_recv, with_handlers_of_both_kinds_it_is_one_that_can_be_read)
 	there = 1;
 	cr_assert_eq(chosen(2, own, wake), -1, "there is something already");
 	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, own), -1);
+}
+
+Test(ready_recv, with_other_handlers_it_is_the_one_that_is_slept_on)
+{
+	const struct pollfd own = { OWN, POLLIN, 0 }, wake = { WAKE, POLLIN, 0 };
+
+	handle_both_kinds();
+	handle(SIGUSR2, SA_RESTART);
+	there = 1;	/* which is not asked */
+	cr_assert_eq(chosen(1, own, wake), 0);
+	cr_assert_eq(chosen(1, wake, own), 0);
+	cr_assert_eq(chosen(0, wake, own), -1);
+	cr_assert_eq(chosen(2, wake, own), -1, "of two poll() alone can sleep");
+	cr_assert_eq(chosen(2, own, wake), -1);
+	cr_assert_eq(chosen(1, (struct pollfd){ 7, POLLIN, 0 }, wake), -1, "nobody's");
+	cr_assert_eq(chosen(1, (struct pollfd){ WAKE, POLLIN | POLLRDHUP, 0 }, own), -1);
+	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, wake), -1);
+	for_us = 2 * RR_SEC;
+	cr_assert_eq(chosen(1, own, wake), -1, "it has to end for our sake");
+}
+
+/* The kernel knows the time-out of the app's socket, and no other. */
+Test(ready_recv, with_a_time_out_it_is_the_apps_socket_if_that_has_it)
+{
+	const struct pollfd own = { OWN, POLLIN, 0 }, wake = { WAKE, POLLIN, 0 };
+
+	handle_both_kinds();
+	until = 2 * RR_SEC;
+	cr_assert_eq(chosen(1, own, wake), -1);
+	cr_assert_eq(chosen(1, wake, own), -1);
+	nap = SO_RCVTIMEO;
+	cr_assert_eq(chosen(1, own, wake), 0);
+	cr_assert_eq(chosen(1, wake, own), -1);
+	cr_assert_eq(chosen(2, own, wake), -1);
+	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, wake), -1);
 }
