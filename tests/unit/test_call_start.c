@@ -31,7 +31,7 @@ Test(call_start, numbers_of_the_environment)
 
 Test(call_start, values_of_the_environment)
 {
-	char *env[] = { (char[]){ "LISTEN_PI=1" }, (char[]){ "LISTEN_PID" }, (char[]){ "XLISTEN_PID=2" },
+	char *env[] = { (char[]){ "LISTEN_PI=1" }, (char[]){ "LISTEN_PID" }, (char[]){ "XLISTEN_PID=2" }, (char[]){ "XISTEN_PID=5" },
 			(char[]){ "LISTEN_PID=3" }, (char[]){ "LISTEN_PID=4" }, (char[]){ "EMPTY=" }, NULL };
 	char **was = environ;
 	const char *v;
@@ -55,14 +55,14 @@ static void set_listen(int pid, const char *fds)
 	setenv("LISTEN_FDS", fds, 1);
 }
 
-/* Puts listeners at 3, 4 and 5. */
+/* Puts listeners at 2, which no environment means, 3, 4 and 5. */
 static void take_numbers(void)
 {
 	int l = socket(AF_INET, SOCK_STREAM, 0);
 
 	cr_assert_eq(listen(l, 1), 0);
 	l = fcntl(l, F_DUPFD, 100);
-	for (int fd = 3; fd < 6; fd++)
+	for (int fd = 2; fd < 6; fd++)
 		cr_assert_eq(dup2(l, fd), fd);
 	errno = MINE;
 }
@@ -88,7 +88,7 @@ static int inherited(int pid, const char *fds)
 	inherit_listen_fds();
 	for (int fd = 0; fd < 16; fd++)
 		n += rr_fdt_has(fd) << fd;
-	return n & (1 << 3 | 1 << 4 | 1 << 5);	/* others may be the harness's */
+	return n & (1 << 2 | 1 << 3 | 1 << 4 | 1 << 5);	/* others may be the harness's */
 }
 
 Test(call_start, listeners_of_systemd)
@@ -101,6 +101,7 @@ Test(call_start, listeners_of_systemd)
 	in_child(inherited(getpid() + 1, "2") == 0);
 	in_child((unsetenv("LISTEN_FDS"), setenv("LISTEN_PID", "1", 1), inherit_listen_fds(), !rr_fdt_has(3)));
 	in_child((inherit_listen_fds(), !rr_fdt_has(3)));
+	in_child((set_listen(getpid(), "1"), rr_init(), rr_fdt_has(3)));
 }
 
 /* Are the listeners at 1023 and 1024 known? Bit 0 and 1. */
@@ -144,4 +145,22 @@ Test(call_start, a_connection_of_inetd)
 	in_child(inetd(0));
 	in_child(inetd(1));
 	in_child(inetd(2));
+}
+
+/* Whoever starts a program with a connection as its input may have given it another output. */
+static bool is_input_alone(bool connected)
+{
+	int peer, fd = tcp(&peer), null = open("/dev/null", O_RDWR);
+
+	dup2(connected ? fd : null, 0);
+	dup2(connected ? null : fd, 1);
+	dup2(null, 2);
+	rr_init();
+	return rr_fdt_has(0) == connected && (connected || !rr_fdt_has(1));
+}
+
+Test(call_start, the_input_says_whether_there_is_one)
+{
+	in_child(is_input_alone(true));
+	in_child(is_input_alone(false));
 }

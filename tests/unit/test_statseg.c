@@ -407,3 +407,29 @@ Test(statseg, a_hidden_name_that_is_left_over_is_made_anew)
 	cr_assert_eq(entries(), 1);
 	cr_assert_eq(seen_by_a_child(own_fd()), 0);
 }
+
+static struct rr_stat_seg *within;
+static int asked;
+
+static const char *own_dir_within(void)
+{
+	asked++;
+	within = rr_statseg_get(true);
+	return "";
+}
+
+/* As a signal handler in the middle of its making does. */
+Test(statseg, who_interrupts_its_maker_goes_without, .timeout = 60)
+{
+	struct rr_stat_seg *seg;
+
+	rr_statseg_setup(own_dir_within, "");
+	cr_assert_null(rr_statseg_get(false));
+	cr_assert_eq(asked, 0, "nobody wants one");
+	within = (struct rr_stat_seg *)top;
+	seg = rr_statseg_get(true);
+	cr_assert(seg && !within && asked == 1);
+	cr_assert_eq(rr_statseg_get(false), seg);
+	cr_assert_eq(rr_statseg_get(true), seg);
+	cr_assert_eq(asked, 1);
+}
