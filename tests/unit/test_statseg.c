@@ -433,3 +433,15 @@ Test(statseg, who_interrupts_its_maker_goes_without, .timeout = 60)
 	cr_assert_eq(rr_statseg_get(true), seg);
 	cr_assert_eq(asked, 1);
 }
+
+Test(statseg, before_there_is_one_no_number_is_its)
+{
+	struct rlimit lim = { 0, RLIM_INFINITY };
+	struct rr_stat_seg *seg;
+
+	for (int fd = -1; fd < 4; fd++)
+		cr_assert_not(rr_statseg_move_fd(fd), "%d", fd);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	seg = seg_of("");
+	cr_assert(seg && seg->backed == RR_STAT_SIZE, "memory has no file of which to allocate more");
+}
