@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rounds of a wait on an epoll set: what is done after a sleep that brought nothing, and where the lock is not to be
+ * had. The clock, the kernel's sleep, the pauses and the sets within sets are played. */
+#include <errno.h>
+
+#include "preload/epset.h"
+#include "preload/real.h"
+
+static RR_UNUSED rr_time show_played(void);
+static RR_UNUSED void pause_played(const struct rr_fruitless *f);
+
+#define rr_ep_show_nested show_played
+#define rr_fruitless_pause pause_played
+#include "preload/epwait.c"
+#undef rr_ep_show_nested
+#undef rr_fruitless_pause
+
+#include "tests/unit/played_clock.h"
+#include "tests/unit/ready_epoll.h"
+
+static struct one o;
+static rr_time shows_until[4];
+static int shows, pauses, sleeps, ready_at;
+static int timeouts[8];
+
+static rr_time show_played(void)
+{
+	cr_assert_lt(shows, (int)rr_array_size(shows_until));
+	return shows_until[shows++];
+}
+
+static bool at_once;
+static typeof(rr_real.epoll_wait) next_wait;
+
+/* It is told of each sleep that ended at once. */
+static void pause_played(const struct rr_fruitless *f)
+{
+	pauses++;
+	cr_assert_eq(f->n, at_once ? (unsigned)sleeps : 0);
+}
+
+/* It ends by its time, or at once. */
+static int sleep_played(int epfd, struct epoll_event *evs, int max, int timeout, const sigset_t *mask RR_UNUSED)
+{
+	cr_assert(epfd == o.ep && max == 8);
+	cr_assert_lt(sleeps, (int)rr_array_size(timeouts));
+	timeouts[sleeps++] = timeout;
+	if (!at_once)
+		now += (rr_time)timeout * RR_MSEC;
+	if (sleeps == ready_at)
+		rr_fake_ready(o.c, POLLIN, 0);
+	return next_wait(epfd, evs, max, 0);
+}
+
+static void begin_rounds(void)
+{
+	now = START;
+	for (size_t i = 0; i < rr_array_size(shows_until); i++)
+		shows_until[i] = RR_TIME_NEVER;
+	o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	next_wait = rr_real.epoll_wait;
+	rr_real.epoll_pwait = sleep_played;
+}
+
+TestSuite(ready_epoll_rounds, .init = begin_rounds, .timeout = 60);
+
+/* Not a moment later. */
+Test(ready_epoll_rounds, sets_within_sets_are_shown_as_soon_as_they_are_due)
+{
+	shows_until[0] = START + 5 * RR_MSEC;
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert_eq(sleeps, 2);
+	cr_assert_eq(timeouts[0], 5);
+	cr_assert_eq(timeouts[1], 15);
+	cr_assert_eq(shows, 2);
+}
+
+Test(ready_epoll_rounds, sleeps_that_end_for_nothing_are_each_followed_by_a_pause)
+{
+	at_once = true;
+	ready_at = 5;
+	expect(&o, EPOLLIN);
+	cr_assert_eq(sleeps, 5);
+	cr_assert_eq(pauses, 4);
+}
+
+/* The lock is this thread's when the kernel has been asked, as if a handler had come in between that never returned. */
+static int wait_and_lock(int epfd, struct epoll_event *evs, int max, int timeout)
+{
+	int n = next_wait(epfd, evs, max, timeout);
+
+	if (epfd == o.ep)
+		cr_assert(rr_ep_lock());
+	return n;
+}
+
+Test(ready_epoll_rounds, what_was_found_is_told_though_the_lock_cannot_be_had_again)
+{
+	rr_real.epoll_wait = wait_and_lock;
+	for (int ready = 0; ready < 2; ready++) {
+		rr_fake_ready(o.c, ready ? POLLIN : 0, 0);
+		errno = 0;
+		cr_assert_eq(look(&o, 0), ready ? 1 : -1, "%d", ready);
+		cr_assert_eq(errno, ready ? 0 : EINTR, "%d", ready);
+		rr_ep_unlock();
+	}
+	cr_assert(o.ev[0].events == EPOLLIN && o.ev[0].data.u64 == ((uint64_t)o.fd << 32 | 7));
+}
