@@ -98,6 +98,42 @@ Test(ready_epoll_ctl, a_forked_child_leaves_its_parents_registrations_as_they_ar
 	cr_assert(w->form == RR_EP_PLAIN && w->kmask == EPOLLIN && nctl > 0);
 }
 
+Test(ready_epoll_ctl, a_set_is_whose_who_calls_and_has_the_number_of_the_call)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_set *s = watch_of(o.fd)->set;
+	int ep = rr_wrap_dup(o.ep);
+
+	ctl(ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLOUT);
+	cr_assert_eq(s->epfd, ep);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN);
+	cr_assert_eq(s->epfd, o.ep);
+	s->foreign = true;
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLOUT);
+	cr_assert_not(s->foreign);
+}
+
+static int refusing_ctl(int epfd RR_UNUSED, int op RR_UNUSED, int fd RR_UNUSED, struct epoll_event *ev RR_UNUSED)
+{
+	nctl++;
+	errno = ENOENT;
+	return -1;
+}
+
+Test(ready_epoll_ctl, a_set_that_goes_leaves_errno_alone)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	bool last;
+	struct rr_file *f = rr_fdt_take(o.ep, &last);
+
+	cr_assert(last && f->refs == 1);
+	rr_real.epoll_ctl = refusing_ctl;
+	errno = EXDEV;
+	rr_file_put(f);
+	cr_assert_eq(errno, EXDEV);
+	cr_assert(nctl > 0 && !watch_of(o.fd));
+}
+
 /* --- arguments --- */
 
 /* As the kernel takes them: a sanitizer would look at them first. */
