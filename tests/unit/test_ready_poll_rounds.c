@@ -10,11 +10,30 @@
 static RR_UNUSED void spin_played(const struct rr_conn *c, struct rr_spin *s);
 static RR_UNUSED bool spin_begins(struct rr_spin *s, rr_time deadline);
 
+static RR_UNUSED bool spin_goes_on(struct rr_spin *s);
+static RR_UNUSED bool spins_longer(struct rr_spin *s, rr_time deadline);
+static RR_UNUSED bool recent_played(const struct rr_work *w);
+static RR_UNUSED rr_time last_played(const struct rr_work *w);
+static RR_UNUSED rr_time gap_played(const struct rr_work *w);
+static RR_UNUSED void pause_played(const struct rr_fruitless *f);
+
 #define rr_conn_spin spin_played
 #define rr_spin_begin spin_begins
+#define rr_spin_on spin_goes_on
+#define rr_spin_longer spins_longer
+#define rr_looks_recent recent_played
+#define rr_looks_last last_played
+#define rr_looks_gap gap_played
+#define rr_fruitless_pause pause_played
 #include "preload/ready_poll.c"
 #undef rr_conn_spin
 #undef rr_spin_begin
+#undef rr_spin_on
+#undef rr_spin_longer
+#undef rr_looks_recent
+#undef rr_looks_last
+#undef rr_looks_gap
+#undef rr_fruitless_pause
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
@@ -47,12 +66,53 @@ static void spin_played(const struct rr_conn *c RR_UNUSED, struct rr_spin *s)
 	s->yields = yields;
 }
 
+static bool spin_pays, recent;
+static rr_time last_look;
+static int pauses;
+static void (*in_spin)(unsigned round);
+enum { STEP = 60, GAP = 100, ROUNDS = 6 };
+
 static bool spin_begins(struct rr_spin *s, rr_time deadline)
 {
 	cr_assert(s->want == want && s->yields == yields && deadline);
 	if (s->want || s->yields)
 		note('N');
+	s->now = s->began = START;
+	return spin_pays;
+}
+
+static bool spin_goes_on(struct rr_spin *s)
+{
+	s->now += STEP;
+	if (in_spin)
+		in_spin((unsigned)((s->now - START) / STEP));
+	return s->now <= START + ROUNDS * STEP;
+}
+
+static bool spins_longer(struct rr_spin *s, rr_time deadline)
+{
+	cr_assert(s->want == want && deadline);
 	return false;
+}
+
+static bool recent_played(const struct rr_work *w RR_UNUSED)
+{
+	return recent;
+}
+
+static rr_time last_played(const struct rr_work *w RR_UNUSED)
+{
+	return last_look;
+}
+
+static rr_time gap_played(const struct rr_work *w RR_UNUSED)
+{
+	return GAP;
+}
+
+static void pause_played(const struct rr_fruitless *f)
+{
+	pauses = (int)f->n;
 }
 
 static int look_played(struct pollfd *fds, nfds_t n, int timeout)
@@ -185,4 +245,171 @@ Test(ready_poll_rounds, the_kernels_word_of_a_number_that_went_is_told_as_it_is)
 	cr_assert_eq(wait_with(0, 0), 1);
 	cr_assert_eq(sleeps(), 1);
 	cr_assert(p[0].revents == (POLLIN | POLLHUP) && p[1].revents == 0, "%x %x", p[0].revents, p[1].revents);
+}
+
+/* --- looks --- */
+
+static void assert_order(const char *o, int line)
+{
+	cr_assert(!strcmp(order, o), "line %d: %s", line, order);
+}
+
+#define ORDER(o)	assert_order((o), __LINE__)
+
+/* Of an array about which the kernel was asked a moment ago. */
+Test(ready_poll_rounds, a_look_is_not_repeated_too_soon)
+{
+	recent = true;
+	cr_assert_eq(wait_with(1, 0), 0);
+	ORDER("NSL");
+	c->ready = POLLIN;
+	kernel_says = POLLIN;
+	cr_assert_eq(wait_with(1, 0), 1);
+	ORDER("");
+	cr_assert(p[0].revents == POLLIN && p[1].revents == 0);
+	norder = 0;
+	cr_assert_eq(rr_wrap_poll(p, 2, 0), 2);
+	ORDER("L");
+	recent = false;
+	cr_assert_eq(wait_with(1, 0), 2);
+	ORDER("L");
+	cr_assert(p[0].revents == POLLIN && p[1].revents == POLLIN);
+}
+
+static void both(struct pollfd *fds, nfds_t n)
+{
+	cr_assert(n == 4 && fds[1].fd == pipes[0] && fds[3].fd == c->wake);
+	fds[1].revents = fds[3].revents = POLLIN;
+	c->ready = POLLIN;
+}
+
+/* The sleep was the look. */
+Test(ready_poll_rounds, what_the_kernel_told_when_the_sleep_ended_counts)
+{
+	in_sleep = both;
+	for (int i = 0; i < 2; i++) {
+		c->ready = 0;
+		recent = i;
+		cr_assert_eq(wait_with(0, 0), 2);
+		ORDER("S");
+		cr_assert(p[0].revents == POLLIN && p[1].revents == POLLIN);
+	}
+}
+
+static void busy_news(unsigned round RR_UNUSED)
+{
+	c->ready = POLLIN;
+	c->busy_from = 1;
+}
+
+static void news_at_five(unsigned round)
+{
+	if (round == 5)
+		c->ready = POLLIN;
+}
+
+Test(ready_poll_rounds, a_spin_looks_at_the_kernel_now_and_then)
+{
+	spin_pays = true;
+	cr_assert_eq(wait_with(1, 0), 0);
+	ORDER("LNLLLSL");		/* after 120, 240 and 360 */
+	last_look = START - 50;
+	norder = 0;
+	cr_assert_eq(wait_with(1, 0), 0);
+	ORDER("LNLLLSL");		/* 60, 180 and 300 */
+	last_look = START - GAP - 1;
+	in_spin = news_at_five;
+	cr_assert_eq(wait_with(1, 0), 1);
+	ORDER("LNLLL");			/* 0, 120 and 240 */
+	cr_assert_eq(p[0].revents, POLLIN);
+	/* Also while memory shows what cannot be had. */
+	last_look = 0;
+	c->ready = 0;
+	in_spin = busy_news;
+	cr_assert(wait_with(1, 0) == -1 && errno == EINTR);
+	ORDER("LNLLL");
+}
+
+/* --- few and many, masks, errors --- */
+
+/* One that rests, and one that is plain, need not be armed. */
+Test(ready_poll_rounds, the_kernel_is_asked_before_many_are_armed)
+{
+	static const struct { int n; bool rests, plain, asked; } t[] = {
+		{ FEW, false, false, false }, { FEW + 1, false, false, true }, { FEW + 1, true, false, false },
+		{ FEW + 1, false, true, false }, { FEW + 2, true, false, true }, { FEW + 2, false, true, true },
+		{ FEW + 2, true, true, false },
+	};
+	struct pollfd q[FEW + 3] = { { pipes[0], POLLIN, 0 } };
+	struct rr_conn *d[FEW + 3];
+
+	for (int i = 1; i < FEW + 3; i++) {
+		int end;
+
+		q[i] = (struct pollfd){ tcp(&end), POLLIN, 0 };
+		d[i] = rr_fake_conn(q[i].fd, RR_FAKE_CARRIED);
+	}
+	for (size_t i = 0; i < rr_array_size(t); i++) {
+		d[1]->rests = t[i].rests;
+		container_of(rr_fdt_peek(q[1].fd), struct rr_sock, f)->verified = now;
+		d[2]->plain = t[i].plain;
+		d[2]->face.state = t[i].plain ? RR_FAKE_NEW : RR_FAKE_CARRIED;
+		norder = 0;
+		cr_assert_eq(rr_wrap_poll(q, (nfds_t)t[i].n + 1, 1), 0);
+		cr_assert_eq(order[0], t[i].asked ? 'L' : 'S', "%zu: %c", i, order[0]);
+	}
+}
+
+Test(ready_poll_rounds, with_a_mask_the_kernel_is_asked_first_and_slept_in_without_time)
+{
+	struct timespec none = { 0, 0 }, some = { 0, 1000000 };
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	cr_assert_eq(rr_wrap_ppoll(p, 2, &some, &mask), 0);
+	ORDER("LSL");
+	norder = 0;
+	memset(order, 0, sizeof(order));
+	cr_assert_eq(rr_wrap_ppoll(p, 2, &none, &mask), 0);
+	cr_assert_eq(sleeps(), 1);
+	cr_assert_eq(left[0], 0);
+	norder = 0;
+	memset(order, 0, sizeof(order));
+	cr_assert_eq(rr_wrap_ppoll(p, 2, &none, NULL), 0);
+	ORDER("L");
+}
+
+static void in_vain(struct pollfd *fds, nfds_t n)
+{
+	if (sleeps() < 5)
+		fds[n - 1].revents = POLLIN;
+}
+
+Test(ready_poll_rounds, sleeps_that_end_for_nothing_are_counted)
+{
+	in_sleep = in_vain;
+	cr_assert_eq(wait_with(0, 0), 0);
+	cr_assert_eq(sleeps(), 5);
+	cr_assert_eq(pauses, 4);
+}
+
+static int failing_sleep(struct pollfd *fds RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *ts RR_UNUSED,
+			 const sigset_t *mask RR_UNUSED)
+{
+	note('S');
+	errno = ENOMEM;
+	return -1;
+}
+
+Test(ready_poll_rounds, an_error_of_the_sleeps_is_the_apps_and_nothing_is_told)
+{
+	rr_real.ppoll = failing_sleep;
+	p[0].revents = p[1].revents = 9;
+	cr_assert(wait_with(0, 0) == -1 && errno == ENOMEM);
+	ORDER("S");
+	cr_assert(p[0].revents == 0 && p[1].revents == 0 && c->sleepers == 0);
+	/* A handler has interrupted its call, and does not wait for it. */
+	c->busy_from = 1;
+	cr_assert(wait_with(0, 0) == -1 && errno == EINTR);
+	ORDER("");
 }
