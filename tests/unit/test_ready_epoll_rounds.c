@@ -84,6 +84,32 @@ Test(ready_epoll_rounds, sleeps_that_end_for_nothing_are_each_followed_by_a_paus
 	cr_assert_eq(pauses, 4);
 }
 
+static int asked, asked_first;
+
+static int counted_wait(int epfd, struct epoll_event *evs, int max, int timeout)
+{
+	asked += epfd == o.ep;
+	return next_wait(epfd, evs, max, timeout);
+}
+
+static int first_sleep(int epfd, struct epoll_event *evs, int max, int timeout, const sigset_t *mask)
+{
+	asked_first = asked;
+	return sleep_played(epfd, evs, max, timeout, mask);
+}
+
+/* Of a watch for edges memory does not tell, so it is asked; the kernel is asked by the sleep. */
+Test(ready_epoll_rounds, the_kernel_is_not_asked_twice_where_nothing_of_ours_is_there)
+{
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLET);
+	rr_real.epoll_wait = counted_wait;
+	rr_real.epoll_pwait = first_sleep;
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert_gt(o.c->polls, 0);
+	cr_assert_eq(asked_first, 0);
+	cr_assert_eq(sleeps, 1);
+}
+
 /* The lock is this thread's when the kernel has been asked, as if a handler had come in between that never returned. */
 static int wait_and_lock(int epfd, struct epoll_event *evs, int max, int timeout)
 {

@@ -204,6 +204,29 @@ static int count_select(int n RR_UNUSED, fd_set *r RR_UNUSED, fd_set *w RR_UNUSE
 	return 0;
 }
 
+static int count_pselect(int n RR_UNUSED, fd_set *r RR_UNUSED, fd_set *w RR_UNUSED, fd_set *x RR_UNUSED,
+			 const struct timespec *t RR_UNUSED, const sigset_t *mask RR_UNUSED)
+{
+	kernel_selects++;
+	return 0;
+}
+
+Test(ready_select_sets, a_time_that_cannot_be_read_is_the_kernels_to_refuse)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	fd_set r;
+
+	rr_real.select = count_select;
+	rr_real.pselect = count_pselect;
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, (struct timeval *)8), 0);
+	cr_assert_eq(rr_wrap_pselect(fd + 1, &r, NULL, NULL, (struct timespec *)8, NULL), 0);
+	cr_assert(kernel_selects == 2 && c->polls == 0);
+}
+
 Test(ready_select_sets, without_one_of_ours_it_is_the_kernels)
 {
 	int peer, fd = tcp(&peer), p[2];
