@@ -84,6 +84,25 @@ Test(ready_epoll_rounds, sleeps_that_end_for_nothing_are_each_followed_by_a_paus
 	cr_assert_eq(pauses, 4);
 }
 
+/* Of a level all of it is news, of an edge what was not told or has been used up since. */
+Test(ready_epoll_rounds, what_memory_shows_is_news)
+{
+	struct rr_sock *so = rr_fdt_sock(o.fd);
+	struct rr_ep_watch *w = so->watches;
+
+	o.c->ready = POLLIN;
+	for (int edge = 0; edge < 2; edge++) {
+		w->app.events = edge ? EPOLLIN | EPOLLET : EPOLLIN;
+		w->seen = w->dry = 0;
+		cr_assert(peek_watch(w, o.c));
+		w->seen = POLLIN;
+		cr_assert_eq(peek_watch(w, o.c), !edge);
+		w->dry = POLLIN;
+		cr_assert(peek_watch(w, o.c));
+	}
+	rr_file_put(&so->f);
+}
+
 static int asked, asked_first;
 
 static int counted_wait(int epfd, struct epoll_event *evs, int max, int timeout)

@@ -6,6 +6,7 @@
 #include "core/base/os.h"
 #include "preload/looks.h"
 #include "preload/pollrest.h"
+#include "preload/restset.h"
 
 static RR_UNUSED void spin_played(const struct rr_conn *c, struct rr_spin *s);
 static RR_UNUSED bool spin_begins(struct rr_spin *s, rr_time deadline);
@@ -16,6 +17,7 @@ static RR_UNUSED bool recent_played(const struct rr_work *w);
 static RR_UNUSED rr_time last_played(const struct rr_work *w);
 static RR_UNUSED rr_time gap_played(const struct rr_work *w);
 static RR_UNUSED void pause_played(const struct rr_fruitless *f);
+static RR_UNUSED void reset_played(void);
 
 #define rr_conn_spin spin_played
 #define rr_spin_begin spin_begins
@@ -25,6 +27,7 @@ static RR_UNUSED void pause_played(const struct rr_fruitless *f);
 #define rr_looks_last last_played
 #define rr_looks_gap gap_played
 #define rr_fruitless_pause pause_played
+#define rr_restset_reset reset_played
 #include "preload/ready_poll.c"
 #undef rr_conn_spin
 #undef rr_spin_begin
@@ -34,13 +37,14 @@ static RR_UNUSED void pause_played(const struct rr_fruitless *f);
 #undef rr_looks_last
 #undef rr_looks_gap
 #undef rr_fruitless_pause
+#undef rr_restset_reset
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
 
-static char order[16];		/* what was done, one letter each: Look, spiN, Sleep */
+static char order[32];		/* what was done, one letter each: Look, spiN, Sleep */
 static unsigned norder;
-static rr_time want, left[8];
+static rr_time want, left[16];
 static uint32_t yields;
 static short kernel_says;	/* of the array's last entry, in a look */
 static void (*in_sleep)(struct pollfd *fds, nfds_t n);
@@ -302,6 +306,11 @@ static void busy_news(unsigned round RR_UNUSED)
 	c->busy_from = 1;
 }
 
+static void want_more(unsigned round)
+{
+	want = 1 + (round > ROUNDS);
+}
+
 static void news_at_five(unsigned round)
 {
 	if (round == 5)
@@ -322,6 +331,11 @@ Test(ready_poll_rounds, a_spin_looks_at_the_kernel_now_and_then)
 	cr_assert_eq(wait_with(1, 0), 1);
 	ORDER("LNLLL");			/* 0, 120 and 240 */
 	cr_assert_eq(p[0].revents, POLLIN);
+	/* When it is over they are asked anew for how long. */
+	c->ready = 0;
+	in_spin = want_more;
+	cr_assert_eq(wait_with(1, 0), 0);
+	cr_assert_eq(want, 2);
 	/* Also while memory shows what cannot be had. */
 	last_look = 0;
 	c->ready = 0;
@@ -391,6 +405,44 @@ Test(ready_poll_rounds, sleeps_that_end_for_nothing_are_counted)
 	cr_assert_eq(wait_with(0, 0), 0);
 	cr_assert_eq(sleeps(), 5);
 	cr_assert_eq(pauses, 4);
+	/* The kernel was asked by each. */
+	cr_assert_eq(wait_with(0, 1), 0);
+	ORDER("LNSNSNSNSNSL");
+}
+
+static int resets, with_set;
+
+static void reset_played(void)
+{
+	resets++;
+}
+
+/* The set of those at rest is readable, though none of them has rung. */
+static void set_in_vain(struct pollfd *fds, nfds_t n)
+{
+	cr_assert_geq(n, 1);
+	if (fds[0].fd != rr_restset_fd())
+		return;
+	with_set++;
+	fds[0].revents = POLLIN;
+}
+
+Test(ready_poll_rounds, a_set_that_wakes_for_nothing_again_and_again_is_given_up)
+{
+	struct pollfd q[RR_POLL_MANY];
+
+	for (int i = 0; i < RR_POLL_MANY; i++) {
+		int end;
+
+		q[i] = (struct pollfd){ tcp(&end), POLLIN, 0 };
+		conn_that_rests(q[i].fd);
+		container_of(rr_fdt_peek(q[i].fd), struct rr_sock, f)->verified = now;
+	}
+	in_sleep = set_in_vain;
+	cr_assert_eq(rr_wrap_poll(q, RR_POLL_MANY, 500), 0);
+	cr_assert_eq(with_set, SUSPECT);
+	cr_assert_eq(sleeps(), SUSPECT + 1);
+	cr_assert_eq(resets, 1);
 }
 
 static int failing_sleep(struct pollfd *fds RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *ts RR_UNUSED,
