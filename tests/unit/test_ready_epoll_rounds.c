@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rounds of a wait on an epoll set: what is done after a sleep that brought nothing, and where the lock is not to be
- * had. The clock, the kernel's sleep, the pauses and the sets within sets are played. */
+/* The rounds of a wait on an epoll set: what is done after a sleep that brought nothing, and where the lock is not to
+ * be had. The clock, the kernel's sleep, the pauses and the sets within sets are played. */
 #include <errno.h>
 
 #include "preload/epset.h"

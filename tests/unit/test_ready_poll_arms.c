@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a wait of poll() arms its entries before a sleep, until when it sleeps, and what it asks while it spins. Epoll sets
- * and the time of idle connections are played. */
+/* How a wait of poll() arms its entries before a sleep, until when it sleeps, and what it asks while it spins. Epoll
+ * sets and the time of idle connections are played. */
 #include "core/base/os.h"
 #include "preload/pollrest.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of a wait of poll(), one by one: what is asked of an entry before a sleep and after it, and what is told. */
+/* The steps of a wait of poll(): what is asked of an entry before a sleep and after it, and what is told. */
 #include "preload/ready_poll.c"
 
 #include "tests/unit/poll_slots.h"
