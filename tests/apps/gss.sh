@@ -10,6 +10,7 @@ export LAB_GSS=lab@server.lab LAB_GSS_SERVICE=$SERVICE
 [ $LEG != native ] || native_rules "role=server port=20801 native=20901" "role=client port=20801 native=20901 mode=require"
 server labsvc svcrun 20801
 waitport 20801
+[ $LEG != native ] || waitdoor 20901
 ALLOW=NOT_RPC,SHORT_WRITE,NONE	# the KDC
 c="labcli $HOST 20801"
 check null 'null ok 20' $c null 20

@@ -13,6 +13,7 @@ hatches=
 [ "$LEG${DIALECT:-}" != verbsslides ] || hatches=yes
 server labsvc "$MODE" $port $W/pid
 waitport $port
+[ "$LEG" != native ] || waitdoor 20901
 check null 'null ok 100' $c null 100
 check echo 'echo 1000 ok' $c echo 1000
 [ "$LEG" = native ] || [ $hatches ] || check sizes 'sizes ok' $c sizes

@@ -122,6 +122,13 @@ waitport() {
 	die "nobody listens on port $1"
 }
 
+# waitdoor PORT: until native peers find that RDMA port, which a server opens when it first waits: after listen(), and
+# where it is a daemon in another process. In tests/native it is a socket of that name.
+has_door() { ss -Hlx | grep -q "@rdmarpc-test-$1 "; }
+waitdoor() {
+	await has_door "$1" || die "RDMA port $1 is not open"
+}
+
 # registered PROGRAM VERSION: until rpcbind, a helper, knows it by TCP
 registered() {
 	await rpcbind_knows "$1" "$2" || die "program $1 version $2 is not registered"
