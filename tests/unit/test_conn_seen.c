@@ -1,99 +1,201 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server that still looks for an offer notes what it has seen of the kernel's bytes, and of their end. */
-#include "tests/unit/conn_rides.h"
+/* When a client is worth a statistics segment: not for its first call, and what went by unseen is counted later. */
+#include <criterion/criterion.h>
+#include <unistd.h>
 
-TestSuite(conn_seen, .fini = leave, .timeout = 60);
+#include "core/base/compiler.h"
+#include "core/base/log.h"
+#include "core/base/stats_abi.h"
+#include "core/conn/first.h"
+#include "core/conn/upgrade/when.h"
+#include "tests/lib/connpair.h"
 
-static const struct rr_os *real_os;
-static int looks;
+static struct rr_stat_seg *seg;
+static struct sockaddr_in at;
+static int listener;
+static uint8_t out[256];
 
-/* The kernel says that there is something, and a look finds what. The tick in which that was may end at any moment. */
-static void sees(struct rr_end *e)
+static struct rr_stat_seg *stats(bool make)
 {
-	for (int i = 0; i < 1000 && !rr_conn_has_seen(e->c); i++)
-		cr_assert_eq(rr_conn_poll(e->c, e->fd, POLLIN | RR_ASK_TOLD), RR_CONN_KERNEL);
-	cr_assert(rr_conn_has_seen(e->c));
+	if (!seg && make) {
+		seg = calloc(1, RR_STAT_SIZE);
+		rr_stats_init(seg, 1, 1, NULL, NULL);
+	}
+	return seg;
 }
 
-Test(conn_seen, what_was_seen_is_there_until_it_is_read)
+static void begin(void)
 {
-	size_t n;
-
-	open_after(9);
-	exchange(1);
-	cr_assert_eq(state(&p.server), RR_S_WATCH);
-	n = rr_test_call(out, 2, 100, 2);
-	sends(&p.client, out, n);
-	arrived(&p.server, n);
-	cr_assert_not(rr_conn_has_seen(p.server.c), "nobody has looked");
-	sees(&p.server);
-	finds(&p.server, out, n, 0);
-	cr_assert_not(rr_conn_has_seen(p.server.c), "it was read");
-	shutdown(p.client.fd, SHUT_WR);
-	while (!(rr_anchor_poll(p.server.fd, POLLRDHUP) & POLLRDHUP))
-		rr_os_nap(RR_MSEC);
-	sees(&p.server);
-	cr_assert_eq(rr_end_try_recv(&p.server, in, 1, 0), 0, "the end");
+	rr_test_params.stats = stats;
+	rr_test_params.offer_after = RR_AFTER_AUTO;
+	rr_test_setup();
+	listener = rr_test_listen(&at);
 }
 
-static ssize_t recv_and_count(int fd, void *buf, size_t n, int flags)
+TestSuite(conn_seen, .init = begin, .timeout = 60);
+
+/* A client of a server without us. */
+static struct rr_end begin_client(void)
 {
-	looks++;
-	return real_os->recv(fd, buf, n, flags);
+	struct rr_end e = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+
+	cr_assert_eq(connect(e.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	e.c = rr_conn_client(e.fd, (struct sockaddr *)&at, sizeof(at));
+	cr_assert(e.c);
+	return e;
 }
 
-/* No byte follows a peer's end, and the kernel reports no error behind it either. */
-Test(conn_seen, an_end_that_was_seen_is_not_asked_for_again)
+static void call(struct rr_end *e, uint32_t xid)
 {
-	struct rr_os os;
+	size_t n = rr_test_call(out, xid, 10, 1);
 
-	open_after(9);
-	exchange(1);
-	cr_assert_eq(state(&p.server), RR_S_WATCH);
-	shutdown(p.client.fd, SHUT_WR);
-	while (!(rr_anchor_poll(p.server.fd, POLLRDHUP) & POLLRDHUP))
-		rr_os_nap(RR_MSEC);
-	os = *(real_os = rr_os);
-	os.recv = recv_and_count;
-	rr_os = &os;
-	looks = 0;
-	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
-	cr_assert_eq(looks, 1, "%d", looks);
-	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
-	cr_assert_eq(looks, 1, "%d", looks);
-	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, MSG_PEEK), 0);
-	rr_os = real_os;
+	cr_assert_eq(rr_end_try_send(e, out, n), (ssize_t)n);
 }
 
-/* What comes after shutdown(SHUT_RD) of its own is still read. */
-Test(conn_seen, an_own_end_is_none)
+static void one_call(void)
 {
-	size_t n;
+	struct rr_end e = begin_client();
 
-	open_after(9);
-	exchange(1);
-	cr_assert_eq(rr_conn_shutdown(p.server.c, p.server.fd, SHUT_RD), 0);
-	cr_assert_eq(shutdown(p.server.fd, SHUT_RD), 0);
-	cr_assert_eq(rr_end_try_recv(&p.server, in, 9, 0), 0);
-	n = rr_test_call(out, 2, 100, 2);
-	sends(&p.client, out, n);
-	arrived(&p.server, n);
-	finds(&p.server, out, n, 0);
+	call(&e, 1);
+	rr_end_close(&e);
 }
 
-Test(conn_seen, what_was_seen_long_ago_or_before_a_fork_may_have_been_read)
+Test(conn_seen, the_first_call_of_a_client_is_not_worth_a_segment)
 {
-	size_t n;
+	struct rr_end e = begin_client();
+	char there[RR_STAT_ADDR], told[RR_STAT_ADDR];
 
-	open_after(9);
-	exchange(1);
-	n = rr_test_call(out, 2, 100, 2);
-	sends(&p.client, out, n);
-	arrived(&p.server, n);
-	sees(&p.server);
-	rr_os_nap(20 * RR_MSEC);	/* more than a tick */
-	cr_assert_not(rr_conn_has_seen(p.server.c));
-	sees(&p.server);
-	rr_conn_fork_nears(p.server.c);
-	cr_assert_not(rr_conn_has_seen(p.server.c));
+	rr_test_params.offer_after = 10;
+	rr_addr_text((struct sockaddr *)&at, there, sizeof(there));
+	call(&e, 1);
+	cr_assert_null(seg);
+	call(&e, 2);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 0);	/* it may still be carried */
+	cr_assert_eq(seg->conn[0].state, RR_CS_NEW);
+	cr_assert_eq(seg->conn[0].carrier, RR_CARRIER_TCP);
+	rr_stats_addr_read(seg->conn[0].peer, told);
+	cr_assert_str_eq(told, there);
+	rr_end_close(&e);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+static enum rr_mode none(bool server RR_UNUSED, const struct sockaddr *local RR_UNUSED,
+			 const struct sockaddr *peer RR_UNUSED)
+{
+	return RR_MODE_TCP;
+}
+
+static void by_rule(bool server)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	cr_assert_null(server ? rr_conn_server(fd) :
+				rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at)));
+	close(fd);
+}
+
+Test(conn_seen, clients_that_a_rule_leaves_to_tcp_are_not_worth_a_segment_either)
+{
+	rr_test_params.mode = none;
+	for (int i = 0; i < 3; i++)
+		by_rule(false);
+	cr_assert_null(seg);
+	by_rule(false);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 4);
+	by_rule(false);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 5);
+}
+
+Test(conn_seen, a_server_that_a_rule_leaves_to_tcp_is_seen)
+{
+	one_call();
+	rr_test_params.mode = none;
+	by_rule(false);
+	cr_assert_null(seg);
+	by_rule(true);
+	cr_assert_eq(seg->reasons[RR_R_POLICY], 2);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+/* Such a client has never been made. */
+Test(conn_seen, so_are_connections_that_were_never_made)
+{
+	const struct rr_conn_passed f = { .out = 44 };
+
+	for (int i = 0; i < 3; i++)
+		rr_conn_never(&f);
+	cr_assert_null(seg);
+	rr_conn_never(&f);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 4);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 4);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 5);
+}
+
+Test(conn_seen, who_makes_one_call_after_the_other_is_seen_with_the_fourth)
+{
+	for (int i = 0; i < 3; i++)
+		one_call();
+	cr_assert_null(seg);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 4);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 4);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 5);
+}
+
+Test(conn_seen, a_child_does_not_count_what_its_parent_did)
+{
+	for (int i = 0; i < 3; i++)
+		one_call();
+	rr_conn_fork_prepare();
+	rr_conn_fork_child();
+	one_call();
+	cr_assert_null(seg);
+}
+
+Test(conn_seen, anything_else_is_seen_at_once)
+{
+	struct rr_end e = begin_client();
+
+	cr_assert_eq(rr_end_try_send(&e, "GET / HTTP/1.0\r\n\r\n", 18), 18);
+	cr_assert_eq(seg->carriers[RR_CARRIER_TCP], 1);
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 0);
+	rr_end_close(&e);
+}
+
+Test(conn_seen, who_accepts_is_seen_at_once)
+{
+	struct rr_end e = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+
+	cr_assert_eq(connect(e.fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	cr_assert(rr_conn_server(accept(listener, NULL, NULL)));
+	cr_assert(seg);
+}
+
+static bool to_nowhere(enum rr_log_level level RR_UNUSED, const char *line RR_UNUSED, unsigned len RR_UNUSED,
+		       unsigned at_byte RR_UNUSED)
+{
+	return true;
+}
+
+Test(conn_seen, a_log_is_told_of_the_first_call_too)
+{
+	rr_log_setup(RR_LOG_INFO, to_nowhere);
+	one_call();
+	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+Test(conn_seen, a_client_has_an_address_that_is_long_enough_and_of_ip)
+{
+	struct sockaddr_in local = { .sin_family = AF_UNIX };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_null(rr_conn_client(fd, NULL, sizeof(at)));
+	cr_assert_null(rr_conn_client(fd, NULL, 0));
+	cr_assert_null(rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at) - 1));
+	cr_assert_null(rr_conn_client(fd, (struct sockaddr *)&local, sizeof(local)));
+	cr_assert(rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at)));
+	close(fd);
 }
