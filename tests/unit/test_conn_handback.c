@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A forked child has a connection that only its parent can use: it asks for it by a message to the parent's door, and
  * the parent takes it back to TCP. The provider is that of tests/native, whose queue pairs no child can use. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 
 #include "core/base/os.h"
 #include "core/conn/enter.h"
+#include "tests/lib/no_threads.h"
 #include "tests/lib/open_fds.h"
 #include "tests/unit/conn_forks.h"
 
@@ -66,18 +65,6 @@ Test(conn_handback, the_door_hears_which_connection_and_gets_the_descriptor)
 }
 
 /* --- both ends in this process, the server's in a child as well --- */
-
-static _Atomic bool no_threads;
-
-int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
-{
-	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-	if (no_threads)
-		return EAGAIN;
-	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-	return real(t, attr, run, arg);
-}
 
 static struct rr_pair p;
 

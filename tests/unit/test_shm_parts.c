@@ -2,10 +2,8 @@
 /* The parts of the shm provider that connections are set up with, each by itself: what lies in a socket, the listener and
  * the number that are kept, addresses. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +16,7 @@
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/prov/shm/shm_int.h"
+#include "tests/lib/no_threads.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/lib/slowfd.h"
 
@@ -183,18 +182,6 @@ Test(shm_parts, behind_an_empty_packet_there_may_be_more, .timeout = 20)
 	rr_shm_drop_sock(a[1]);
 	close(slow[0]);
 	cr_assert(open_fds_get_to(fds + 1));
-}
-
-static _Atomic bool no_threads;
-
-int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
-{
-	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-
-	if (no_threads)
-		return EAGAIN;
-	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-	return real(t, attr, run, arg);
 }
 
 Test(shm_parts, without_a_thread_they_stay_until_there_is_one)
