@@ -79,7 +79,8 @@ X
 # The server takes the next test when it has ended the last one, which it says, a little after the client has gone.
 iperf() {
 	need iperf3
-	try iperf3 -s -p 20603 --forceflush >$W/server 2>&1 &
+	: >$W/server
+	try iperf3 -s -p 20603 --forceflush >>$W/server 2>&1 &
 	n=0
 	for how in one: parallel:-P4 reverse:-R both-ways:--bidir zerocopy:-Z; do
 		n=$((n + 1))
