@@ -371,6 +371,8 @@ Test(conn_calls, those_beyond_the_head_are_let_go_when_it_is_idle)
 		reply(x, 0, 0);
 	cr_assert_eq(timed(tally(true, PROGRAM, 1)), RR_CALLS_HEAD);
 	cr_assert_eq(sh->calls[1].open, 0);
+	for (unsigned w = 0; w < rr_array_size(sh->calls[1].live); w++)
+		cr_assert_eq(sh->calls[1].live[w], 0);	/* others may have their places */
 }
 
 /* --- when a message came, by the spin that found it --- */

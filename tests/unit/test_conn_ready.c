@@ -320,6 +320,11 @@ Test(conn_ready, before_the_crossing_the_kernel_says_it)
 	sh->rx.end = RR_ENDS_NOT;
 	sh->rx.way = RR_WAY_IN_EARLY;
 	is(OUT, POLLHUP);
+	shown = 0;
+	is(IN | POLLRDHUP, 0);
+	sh->link = RR_LINK_FAILED;
+	is(IN | POLLRDHUP, IN | POLLRDHUP | POLLHUP);	/* the next read says so */
+	sh->link = RR_LINK_UP;
 	shown = POLLERR | OUT;
 	is(OUT, OUT | POLLERR);
 	shown = IN;

@@ -100,6 +100,16 @@ static ssize_t writes(const void *buf, size_t n)
 
 /* --- out ----------------------------------------------------------------------------------- */
 
+/* A copy of these bytes, with others behind it. */
+static struct iovec apart(unsigned int i, const uint8_t *bytes, size_t n)
+{
+	static uint8_t at[3][128];
+
+	memset(at[i], 0xee, sizeof(at[i]));
+	memcpy(at[i], bytes, n);
+	return (struct iovec){ at[i], n };
+}
+
 Test(conn_stream, a_short_record_goes_from_the_apps_memory_however_it_lies_there)
 {
 	size_t n;
@@ -108,7 +118,8 @@ Test(conn_stream, a_short_record_goes_from_the_apps_memory_however_it_lies_there
 	n = rr_test_call(out, 9, 60, 1);
 	for (size_t a = 0; a <= n; a++)
 		for (size_t b = a; b <= n; b += 13) {
-			struct iovec iov[] = { { out, a }, { NULL, 0 }, { out + a, b - a }, { out + b, n - b } };
+			struct iovec iov[] = { apart(0, out, a), { NULL, 0 }, apart(1, out + a, b - a),
+					       apart(2, out + b, n - b) };
 			uint64_t records = sh->tx.records;
 
 			pl.sends = 0;

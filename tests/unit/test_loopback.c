@@ -88,8 +88,12 @@ Test(loopback, ends_of_ipv6_are_connected_by_ipv4)
 	int far, fd = rr_loopback_new(AF_INET6, 0, &far);
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(getpeername(fd, (struct sockaddr *)&at, &len), 0);
-	cr_assert(at.sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at.sin6_addr));
+	for (int i = 0; i < 2; i++) {
+		len = sizeof(at);
+		cr_assert_eq(getpeername(i ? far : fd, (struct sockaddr *)&at, &len), 0);
+		cr_assert(at.sin6_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&at.sin6_addr));
+		cr_assert_eq(memcmp(at.sin6_addr.s6_addr + 12, (uint8_t[]){ 127, 0, 0, 1 }, 4), 0);
+	}
 	cr_assert_eq(write(far, "x", 1), 1);
 	cr_assert(read(fd, &byte, 1) == 1 && byte == 'x');
 	rr_loopback_end(&far, false);
