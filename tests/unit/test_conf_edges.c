@@ -220,7 +220,7 @@ Test(conf_edges, addresses_are_what_inet_pton_says)
 {
 	static const char *const c[] = { "0.0.0.0", "255.255.255.255", "1.22.133.4", "01.2.3.4", "1.2.3.00", "1.2.3.0x4", "1.2.3.0X4",
 		"1.2.3.1000", "0000.0.0.0", "0X1.2.3.4", "1.2.3", "1.2.3.", "abcd:ef01:2345:6789:ABCD:EF01:aA:fF", "G::", "@::", "`::",
-		"1:2:3:4:5:6:7:8", "1::3:4:5:6:7:8", "::", ":", "1:2:3:4:5:6:7::", "1::3:4:5:6:7:1.2.3.4", "1:2:3:4:5::1.2.3.4" };
+		"1:2:3:4:5:6:7:8", "1::3:4:5:6:7:8", "::", ":", "1:2:3:4:5:6:7::", "1::3:4:5:6:7:1.2.3.4", "1:2:3:4:5::1.2.3.4", "1:" };
 	char text[2100], net[60];
 	uint8_t want[16];
 
@@ -384,6 +384,8 @@ Test(conf_edges, names_of_variables_are_whole)
 	load(no_file, (char[]){ "RDMARPC_ENABLE=1" }, (char[]){ "RDMARPC_ENABLED=0" });
 	cr_assert_str_eq(conf.problems, "environment: unknown RDMARPC_ENABLE, did you mean RDMARPC_ENABLED?; ignored\n");
 	cr_assert_not(conf.enabled);
+	load(no_file, (char[]){ "RDMARPC_OFFER_AFTR=1" }, (char[]){ "RDMARPC_ENABLED=0" });
+	cr_assert_str_eq(conf.problems, "environment: unknown RDMARPC_OFFER_AFTR, did you mean RDMARPC_OFFER_AFTER?; ignored\n");
 	load(no_file, (char[]){ "RDMARPCXENABLED=0" }, (char[]){ "XRDMARPC_ENABLED=0" });
 	cr_assert(conf.enabled && !conf.nproblems, "%s", conf.problems);
 }

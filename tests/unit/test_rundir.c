@@ -49,6 +49,30 @@ Test(rundir, a_missing_directory_is_made_so_that_nobody_else_can_write)
 	cr_assert_eq(st.st_mode & 07777, geteuid() ? 0700 : 0755);
 }
 
+/* Another process may come first. The Makefile wraps mkdir(). */
+static bool comes_first;
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	if (comes_first)
+		__real_mkdir(path, 0711);
+	return __real_mkdir(path, mode);
+}
+
+Test(rundir, a_directory_that_somebody_else_has_made_meanwhile_stays_as_it_is)
+{
+	struct stat st;
+
+	umask(0);
+	comes_first = true;
+	cr_assert(rr_rundir_use(dir));
+	cr_assert_eq(lstat(dir, &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0711);
+}
+
 Test(rundir, directories_that_others_could_tamper_with_are_not_used)
 {
 	char link[96], absent[96];
