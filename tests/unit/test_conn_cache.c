@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "core/conn/base/cache.c"
 #include "core/conn/enter.h"
 
 static struct sockaddr_in6 peer(uint32_t host, uint16_t port)
@@ -145,4 +146,20 @@ Test(conn_cache, a_child_may_look_whoever_was_inside)
 	add(1, 10, 100);
 	rr_cache_forked();
 	cr_assert(known(1, 10, 50));
+}
+
+/* A signal handler that interrupts its own thread in here finds nothing and changes nothing. */
+Test(conn_cache, who_is_inside_already_does_without)
+{
+	struct sockaddr_in6 at = peer(1, 10);
+
+	add(1, 10, 100);
+	cr_assert_eq(rr_lock_take(&lock), 0);
+	cr_assert_not(known(1, 10, 99));
+	add(2, 10, 100);
+	rr_cache_drop(&at);
+	cr_assert_eq(rr_lock_take(&lock), -EDEADLK, "it is still held");
+	rr_lock_drop(&lock);
+	cr_assert(known(1, 10, 99));
+	cr_assert_not(known(2, 10, 99));
 }

@@ -158,11 +158,28 @@ static void ended(struct rr_qp *qp)
 	provider->close(qp);
 }
 
+/* Who waits for that lets others have the connection meanwhile: those that go through all of a process. */
+static struct rr_lock *lock;
+static _Atomic unsigned naps, naps_with_lock;
+
+static int naps_here(struct pollfd *q, nfds_t n, int ms)
+{
+	if (ms == 10 || ms == 1) {
+		naps++;
+		if (rr_lock_try(lock) == 0)
+			rr_lock_drop(lock);
+		else
+			naps_with_lock++;
+	}
+	return poll(q, n, ms);
+}
+
 /* The peer hears from the parent by the queue pair that all that follows comes by TCP. If that is lost with the queue
  * pair, then so is the connection. */
 Test(conn_family, a_parent_that_has_closed_it_stays_until_the_peer_has_been_told)
 {
 	static struct rr_prov_ops slow;
+	static struct rr_os os;
 	pid_t pid;
 
 	provider = p.server.c->share->qp->ops;
@@ -170,13 +187,18 @@ Test(conn_family, a_parent_that_has_closed_it_stays_until_the_peer_has_been_told
 	slow.settle = takes_long;
 	slow.close = ended;
 	p.server.c->share->qp->ops = &slow;
+	lock = &p.server.c->share->lock;
 	pid = child_serves(&p.client, &p.server, 10, 20);
+	os = *rr_os;
+	os.poll = naps_here;
+	rr_os = &os;
 	rr_end_close(&p.server);
 	calls(&p.client, 10, 20);
 	cr_assert_eq(status(pid), 0);
 	while (!ended_after)
 		usleep(1000);
 	cr_assert_gt(ended_after, 250);
+	cr_assert(naps && !naps_with_lock, "%u, %u", naps, naps_with_lock);
 	rr_pair_close(&p);
 }
 

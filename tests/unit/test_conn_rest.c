@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
 #include "core/conn/enter.h"
 #include "tests/unit/conn_pair.h"
 
@@ -90,6 +91,22 @@ Test(conn_rest, whoever_reads_writes_or_asks_ends_it)
 	rests();
 	cr_assert_eq(rr_conn_inq(c, p.server.fd), 0);
 	still_rests(false);
+}
+
+Test(conn_rest, what_has_had_nothing_for_a_while_is_quiet)
+{
+	struct rr_share *sh;
+
+	carried();
+	c = p.server.c;
+	sh = c->share;
+	atomic_store(&sh->active, rr_now_coarse());
+	cr_assert_not(rr_conn_is_quiet(c));
+	atomic_store(&sh->active, rr_now_coarse() - 6 * RR_MSEC);
+	cr_assert(rr_conn_is_quiet(c));
+	atomic_fetch_add(&sh->procs, 1);
+	cr_assert_not(rr_conn_is_quiet(c));	/* another process may have some */
+	atomic_fetch_sub(&sh->procs, 1);
 }
 
 Test(conn_rest, who_waits_to_write_or_for_nothing_does_not_rest)
