@@ -39,6 +39,28 @@ Test(engine_reply_size, the_table_is_bounded_and_forgets)
 	cr_assert_eq(rr_sizes_get(&s, 99999, 1, 1), 64);
 }
 
+/* One that finds no free slot takes the place of one other, whose size it does not have. */
+Test(engine_reply_size, one_is_forgotten_for_another)
+{
+	uint32_t n = 0, known;
+
+	for (uint32_t had = 0, i = 0; i < 3 * RR_SIZES_SLOTS; i++) {
+		rr_sizes_seen(&s, i, 1, 1, 10 + i);
+		cr_assert_eq(rr_sizes_get(&s, i, 1, 1), 10 + i);
+		known = 0;
+		for (uint32_t k = 0; k <= i; k++) {
+			uint32_t size = rr_sizes_get(&s, k, 1, 1);
+
+			cr_assert(size == 0 || size == 10 + k, "%u: %u", k, size);
+			known += size != 0;
+		}
+		cr_assert(known == had || known == had + 1, "%u of %u", known, had);
+		n += known == had;
+		had = known;
+	}
+	cr_assert_gt(n, RR_SIZES_SLOTS);
+}
+
 /* The header is reckoned at its fixed worst case: 28, and a Reply chunk of 8 segments. */
 Test(engine_reply_size, the_bound_holds_to_the_byte)
 {
