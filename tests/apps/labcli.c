@@ -75,12 +75,12 @@ static void keep_alive(CLIENT *c, const char *idle)
 	}
 }
 
-static CLIENT *open_client(rpcprog_t prog)
+static CLIENT *open_version(rpcprog_t prog, rpcvers_t vers)
 {
 	struct sockaddr_in a = server_address();
 	int fd = RPC_ANYSOCK;
-	CLIENT *c = port ? clnttcp_create(&a, prog, LABVERS, &fd, 0, 0) :
-		clnt_create(host, prog, LABVERS, "tcp");
+	CLIENT *c = port ? clnttcp_create(&a, prog, vers, &fd, 0, 0) :
+		clnt_create(host, prog, vers, "tcp");
 
 	if (!c) {
 		clnt_pcreateerror("labcli");
@@ -91,6 +91,11 @@ static CLIENT *open_client(rpcprog_t prog)
 	if (getenv("LAB_GSS"))
 		authenticate(c, getenv("LAB_GSS"));
 	return c;
+}
+
+static CLIENT *open_client(rpcprog_t prog)
+{
+	return open_version(prog, LABVERS);
 }
 
 /* One call; 0 when it was answered. */
@@ -413,16 +418,22 @@ static int cmd_stream(unsigned int n)
 }
 
 /* n connections, one after the other, each used; then it waits for the end of its input, so that one can
- * look at what is left of them. */
+ * look at what is left of them. With LAB_NULL=PROGRAM:VERSION they call that program's procedure 0, which
+ * each program has. */
 static int cmd_cycle(unsigned int n)
 {
-	unsigned int bad = 0;
+	const char *null = getenv("LAB_NULL");
+	unsigned int bad = 0, prog = LABPROG, vers = LABVERS;
 	char end;
 
+	if (null && sscanf(null, "%u:%u", &prog, &vers) != 2) {
+		fprintf(stderr, "labcli: LAB_NULL=%s is not PROGRAM:VERSION\n", null);
+		return 64;
+	}
 	for (unsigned int i = 0; i < n; i++) {
-		CLIENT *c = open_client(LABPROG);
+		CLIENT *c = open_version(prog, vers);
 
-		bad += echo(c, i % 8 ? 100 : 20000, i) != 0;
+		bad += (null ? null_call(c) : echo(c, i % 8 ? 100 : 20000, i)) != 0;
 		clnt_destroy(c);
 	}
 	printf("cycle %u bad %u\n", n, bad);

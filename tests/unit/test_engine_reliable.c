@@ -124,6 +124,35 @@ Test(engine_reliable, exposed_bytes_are_bounded_and_pressure_shortens_the_wait)
 	one_fini(&o);
 }
 
+/* What was refused is the driver's to try again: whatever goes meanwhile, writable is for what comes next. */
+Test(engine_reliable, a_refusal_is_over_when_the_next_reply_goes)
+{
+	one_init(&o, RING, false);
+	serve_long(5, o.p.max_exposed);
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
+	ONE_RECV(&o, 7, 1, 20, MSG, 0, 0, 0, A_CALL(7));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 60000), -EAGAIN);
+	cr_assert_not(rr_eng_writable(o.e));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 7, 24), 0);
+	cr_assert(rr_eng_writable(o.e));
+	one_fini(&o);
+}
+
+Test(engine_reliable, the_memory_of_each_reply_is_given_back)
+{
+	uint32_t buf;
+
+	one_init(&o, REL, false);
+	for (uint32_t xid = 5; xid < 8; xid++) {
+		buf = o.next_buf;
+		serve_long(xid, 2000);
+		cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->buf, buf);
+		ONE_RECV(&o, xid, 1, 20, DONE);
+		cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, buf);
+	}
+	one_fini(&o);
+}
+
 Test(engine_reliable, one_reply_above_the_bound_can_still_be_sent)
 {
 	one_init(&o, RING, false);

@@ -397,6 +397,35 @@ Test(engine_responder, a_chunk_at_position_zero_of_no_bytes_is_refused)
 	one_fini(&o);
 }
 
+/* As many chunks as are allowed, of both kinds. */
+Test(engine_responder, the_limit_of_chunks_is_the_limit)
+{
+	one_params(&o, 0, false);
+	o.p.max_chunks = 1;
+	one_start(&o);
+	ONE_RECV(&o, 5, 1, 20, NOMSG, 1, 0, 0x11, 40, 0, 64, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 1);
+	ONE_RECV(&o, 6, 1, 20, NOMSG, 1, 0, 0x11, 40, 0, 64, 0, 0, 1, 1, 0x12, 4000, 0, 128);
+	cr_assert_eq(one_count(&o, RR_OP_PULL), 1);
+	cr_assert_eq(one_word(&o, 0, 3), 4);	/* RDMA_ERROR */
+	one_fini(&o);
+}
+
+/* With ring credits, too, each call keeps what it has offered. */
+Test(engine_responder, calls_keep_their_reply_chunks_while_others_come)
+{
+	one_init(&o, RR_CAP_RING_CREDITS, false);
+	for (uint32_t i = 1; i <= 3; i++)
+		ONE_RECV(&o, i, 1, 20, MSG, 0, 0, 1, 1, i, 4000, 0, 64, A_CALL(i));
+	for (uint32_t i = 1; i <= 3; i++) {
+		one_clear(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_REPLY, i, 3000), 0);
+		cr_assert_eq(one_count(&o, RR_OP_WRITE), 1);
+		cr_assert_eq(o.segs[one_op(&o, RR_OP_WRITE, 0) - o.op][0].handle, i);
+	}
+	one_fini(&o);
+}
+
 /* Its reading may fail before the error is on its way. */
 Test(engine_responder, of_a_call_that_is_refused_nothing_is_awaited)
 {

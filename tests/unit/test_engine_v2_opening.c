@@ -367,6 +367,23 @@ Test(engine_v2_opening, no_version_1_where_the_peer_or_we_do_not_want_it)
 	one_fini(&o);
 }
 
+/* Nor is anything else an answer: an error for another XID, or a message with ours. */
+Test(engine_v2_opening, only_an_answer_is_one)
+{
+	begin(0, true);
+	one_clear(&o);
+	ONE_RECV(&o, ours + 1, 2, 20, ERROR, RESPONSE, 3);
+	cr_assert_eq(failed(), RR_WHY_NONE);
+	ONE_RECV(&o, ours, 2, 20, MSG, RESPONSE, 0, 0, 0, 0, A_REPLY(ours));
+	cr_assert_eq(failed(), RR_WHY_NONE);
+	cr_assert_not(rr_eng_writable(o.e));
+	ONE_RECV(&o, ours, 2, 20, CONNPROP, RESPONSE, 1, RBSIZ, 4, 2048);
+	cr_assert_eq(failed(), RR_WHY_NONE);
+	cr_assert(rr_eng_writable(o.e));
+	one_fini(&o);
+}
+
+
 /* req: version-two-08 7.3 #2 */
 Test(engine_v2_opening, once_chosen_the_version_stays)
 {

@@ -1,17 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # How many connections a second come about, one after the other, with a call each: by TCP, between two of ours by the device,
-# and natively; and without calls those of librdmacm's own programs. All are right; how many they are is shown and not judged.
+# and natively; with an empty call each natively, to ours and to the kernel's NFS server; and without calls those of librdmacm's
+# own programs. All are right; how many they are is shown and not judged.
 # connect-rate.sh [CONNECTIONS]
 # At most 1200 s.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../nfs.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 need cmtime
 device_up
-n=${1:-100}
+n=${1:-100} port=20801
 by_tcp() { "$@"; }
 native_server() { RDMARPC_RULES='role=server port=20801 native=20901' server env RDMARPC_VERBS=off "$@"; }
 native_client() { RDMARPC_RULES='role=client port=20801 native=20901 mode=require' client env RDMARPC_VERBS=off "$@"; }
+empty_calls() { native_client env LAB_NULL=$((0x20005244)):1 "$@"; }
+calls_knfsd() { RDMARPC_RULES='role=client port=2049 native=20049 mode=require' client env RDMARPC_VERBS=off LAB_NULL=100003:3 "$@"; }
 
 mkfifo "$W/hold"
 exec 9<>"$W/hold"	# a client waits there when it has had its connections
@@ -20,7 +24,7 @@ cycle() {
 	local start i
 	rm -f "$W/cycle"
 	start=${EPOCHREALTIME/./}
-	background "$W/cycle" "$1" sh -c 'exec labcli "$@" <"$0"' "$W/hold" $LAB_HOST 20801 cycle "$2"
+	background "$W/cycle" "$1" sh -c 'exec labcli "$@" <"$0"' "$W/hold" $LAB_HOST $port cycle "$2"
 	for ((i = 0; i < 6000; i++)); do
 		! contains "$W/cycle" cycle || break
 		kill -0 "$pid" 2>/dev/null || break
@@ -33,25 +37,39 @@ cycle_ends() {
 	kill "$(pgrep -x labcli)"
 	wait "$pid" 2>/dev/null
 }
-# rate TEXT SERVER CLIENT [RULE]: what a client with one connection takes is not counted
+by_verbs="c['verbs'] == $n + 1 and c['tcp'] == c['shm'] == e['lost'] == 0"
+# rate TEXT CLIENT [RULE]: what a client with one connection takes is not counted
 rate() {
 	local one
 	checks=$((checks + 1))
-	rm -rf "$W"/*.run*
-	lab_server svcrun "$2"
-	cycle "$3" 1
+	rm -rf "$W"/client.run*
+	cycle "$2" 1
 	one=$took
 	cycle_ends
 	rm -rf "$W"/client.run*
-	cycle "$3" $((n + 1))
-	[ -z "${4:-}" ] || judge "$1" client "$4"
+	cycle "$2" $((n + 1))
+	[ -z "${3:-}" ] || judge "$1" client "$3"
 	cycle_ends
-	lab_server_kill
 	found="${found:+$found; }$1 $((n * 1000000 / (took - one)))/s"
 }
-rate TCP by_tcp by_tcp
-rate 'two of ours' server client "c['verbs'] == $n + 1 and c['tcp'] == c['shm'] == e['lost'] == 0"
-rate native native_server native_client "c['verbs'] == $n + 1 and c['tcp'] == c['shm'] == e['lost'] == 0"
+# of_lab SERVER TEXT CLIENT [RULE]
+of_lab() {
+	rm -rf "$W"/server.run*
+	lab_server svcrun "$1"
+	shift
+	rate "$@"
+	lab_server_kill
+}
+of_lab by_tcp TCP by_tcp
+of_lab server 'two of ours' client "$by_verbs"
+of_lab native_server native native_client "$by_verbs"
+of_lab native_server 'native, empty calls' empty_calls "$by_verbs"
+nfs_arguments knfsd
+nfs_server
+port=2049
+rate 'the same to knfsd' calls_knfsd "$by_verbs"
+nfs_down
+trap cleanup EXIT
 checks=$((checks + 1))
 background "$W/cmtime" cmtime -b $LAB_HOST -c "$n"
 sleep 1

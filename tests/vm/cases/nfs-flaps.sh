@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The network fails under the kernel's client while it writes 64 KiB and syncs, so many times, and reads all of it back; with
-# ganesha and the library, and with the kernel's own server, in turn. The data are right and each has its end; how long it took is
-# shown and not judged. short: nothing gets through for a second, twice, which the connection can survive. long: for
-# twelve seconds, which it need not. moved: its address goes to another link and another device.
+# ganesha and the library, and with the kernel's own server, in turn. The data are right and each has its end; how long it took, and
+# how long nothing was written when the failure was over, is shown and not judged. short: nothing gets through for a second, twice,
+# which the connection can survive. long: for twelve seconds, which it need not. moved: its address goes to another link and
+# another device.
 # nfs-flaps.sh [n=TIMES] [short] [long] [moved]
 # At most 1800 s.
 . "$(dirname "$0")/../lib.sh"
@@ -44,11 +45,18 @@ writes() {
 	kill -0 $writer 2>/dev/null || bad "$server, $1: the writer has ended too soon: $(cat "$W/writer")"
 }
 is_written() { # NAME TEXT
-	local i
+	local i size=0 had now grew=${EPOCHREALTIME/./} pause=0
 	checks=$((checks + 1))
-	for ((i = 0; i < 3000; i++)); do kill -0 $writer 2>/dev/null || break; sleep 0.1; done
+	for ((i = 0; i < 3000; i++)); do
+		had=$size size=$(stat -c %s /export/"$1") now=${EPOCHREALTIME/./}
+		[ "$size" = "$had" ] || grew=$now
+		[ "$size" = $((n * 65536)) ] || pause=$((now - grew > pause ? now - grew : pause))
+		kill -0 $writer 2>/dev/null || break
+		sleep 0.1
+	done
 	[ $i != 3000 ] && wait $writer || bad "$server, $1: $(cat "$W/writer")"
-	found="${found:+$found; }$server, $1: $(((${EPOCHREALTIME/./} - start) / 1000)) ms, $2$(xprt | sed -n 's/^connects=//p') connections"
+	found="${found:+$found; }$server, $1: $(((${EPOCHREALTIME/./} - start) / 1000)) ms, $2$(xprt | sed -n 's/^connects=//p') connections, \
+paused for $((pause / 1000)) ms at most"
 }
 short() {
 	writes short
