@@ -91,10 +91,9 @@ void rr_again_over(struct rr_eng *e, struct rr_call *c);
 /* --- reliable_reply.c --- */
 
 bool rr_rel_room(const struct rr_eng *e, uint32_t len);
-/* Reserves an entry for a reply of len bytes at buf. Returns 0 and the entry in *out, or
+/* Reserves an entry for a reply of len bytes. Returns 0 and the entry in *out, or
  * -EAGAIN. */
-int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
-		   struct rr_shown **out);
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t len, struct rr_shown **out);
 bool rr_rel_key_gone(struct rr_eng *e, uint32_t handle);
 void rr_rel_sent(struct rr_eng *e, struct rr_shown *s);
 void rr_rel_done_received(struct rr_eng *e, struct rr_in *in);

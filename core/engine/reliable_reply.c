@@ -17,8 +17,7 @@ bool rr_rel_room(const struct rr_eng *e, uint32_t len)
 	       (!e->exposed || (uint64_t)e->exposed + len <= e->p.max_exposed);
 }
 
-int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
-		   struct rr_shown **out)
+int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t len, struct rr_shown **out)
 {
 	struct rr_shown *s = rr_rel_room(e, len) ? rr_table_get(&e->shown) : NULL;
 
@@ -30,7 +29,6 @@ int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t buf, uint32_t len,
 	s->n.xid = xid;
 	s->sent = false;
 	s->mem.state = RR_MEM_NONE;
-	s->mem.buf = buf;
 	s->mem.len = len;
 	e->exposed += len;
 	*out = s;

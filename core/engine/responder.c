@@ -185,7 +185,7 @@ static int send_reliable(struct rr_eng *e, const struct rr_eng_out *out, struct 
 {
 	struct rr_shown *shown;
 	struct rr_out *t;
-	int rc = rr_rel_reserve(e, out->rpc.xid, out->buf, out->len, &shown);
+	int rc = rr_rel_reserve(e, out->rpc.xid, out->len, &shown);
 
 	if (rc)
 		return rc;

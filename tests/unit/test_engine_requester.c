@@ -511,3 +511,45 @@ CASE(a_failed_operation_ends_the_connection_once)
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
 }
+
+/* The peer has read the arguments where they lie. That is told of buffers, and says nothing of a call that has not gone. */
+Test(engine_requester, arguments_that_were_read_are_taken_back_once_the_call_has_gone, .fini = finish)
+{
+	const struct rr_op *op;
+	struct rr_seg seg;
+	uint32_t buf;
+
+	one_init(&o, RR_CAP_RING_CREDITS, true);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 4, 5000), 0);
+	ONE_RECV(&o, 4, 1, 4, MSG, 0, 0, 0, A_REPLY(4));
+	one_clear(&o);
+	o.now += RR_SEC;
+	o.hold_expose = true;
+	buf = o.next_buf;
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 5000), 0);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->buf, buf);
+	rr_eng_window(o.e, 0);
+	for (uint32_t i = 0; i < one_count(&o, RR_OP_EXPOSE); i++) {
+		op = one_op(&o, RR_OP_EXPOSE, i);
+		seg = (struct rr_seg){ .handle = 0x100 + i, .length = op->len };
+		rr_eng_exposed(o.e, op->id, 0, i ? 99 : buf, &seg, 1, o.now);
+		one_run(&o);
+	}
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(rr_eng_calls_unread(o.e), 0);
+	rr_eng_consumed(o.e, buf, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+	rr_eng_window(o.e, 64);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(rr_eng_calls_unread(o.e), o.now);
+	rr_eng_consumed(o.e, buf + 1, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 0);
+	rr_eng_consumed(o.e, buf, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	cr_assert_eq(rr_eng_calls_unread(o.e), 0);
+}
