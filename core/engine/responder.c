@@ -107,7 +107,6 @@ bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch
 	}
 	s->n.xid = in->n.xid;
 	s->rec = (struct rr_ulb_rec){ 0 };
-	s->nplaced = 0;
 	s->nwrites = ch->nwrites;
 	s->nsegs = ch->nsegs;
 	rr_inv_keep(e, s, in, ch);

@@ -67,6 +67,51 @@ CLIENT(large_data_of_a_call_is_padded_to_the_alignment)
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 }
 
+CLIENT(each_of_several_large_items_is_padded)
+{
+	uint32_t pos[2];
+	const struct rr_op *op;
+	const struct rr_range *r;
+
+	begin_call(&m, NFS, 4, 1);
+	W(&m, 0, 0, 2);
+	for (int i = 0; i < 2; i++) {
+		W(&m, 38, 1, 2, 3, 4, 0, 0, 2, 201);	/* WRITE, RFC 7530 §16.36 */
+		pos[i] = m.n;
+		m.n += 204;
+	}
+	cr_assert_eq(one_send_bytes(&o, m.b, m.n), 0);
+	op = one_op(&o, RR_OP_SEND, 0);
+	r = o.parts[op - o.op];
+	cr_assert_eq(one_word(&o, 0, 3), MSGP);
+	cr_assert_eq(op->nparts, 5);
+	cr_assert(r[0].off == 0 && r[0].len == pos[0]);
+	cr_assert(r[1].off == RR_PART_ZEROES && r[1].len == pad_at(pos[0]));
+	cr_assert(r[2].off == pos[0] && r[2].len == pos[1] - pos[0]);
+	cr_assert(r[3].off == RR_PART_ZEROES && r[3].len == pad_at(pos[1] + r[1].len));
+	cr_assert_eq(op->len, m.n + r[1].len + r[3].len);
+}
+
+/* The greatest alignment, and what is greater, which is none. */
+CLIENT(the_alignment_has_a_bound)
+{
+	uint32_t pos;
+
+	for (int more = 0; more < 2; more++) {
+		finish();
+		d02_params(true);
+		o.p.inline_send = o.p.inline_recv = 8192;
+		o.p.pad_align = RR_PAD_MAX + 1 + (uint32_t)more;
+		o.p.pad_thresh = 100;
+		one_start(&o);
+		pos = write_call(32, 200, 0);
+		cr_assert_eq(one_send_bytes(&o, m.b, m.n), 0);
+		cr_assert_eq(one_word(&o, 0, 3), more ? MSG : MSGP);
+		if (!more)
+			cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, m.n + 4096 - HDR - pos);
+	}
+}
+
 CLIENT(a_call_without_large_data_is_not_padded)
 {
 	write_call(32, 99, 0);
