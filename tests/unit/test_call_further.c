@@ -68,6 +68,23 @@ Test(call_further, a_send_whose_connection_ends_finishes_by_the_kernel)
 	cr_assert(!pipes && kept == EPIPE, "that the peer has hung up is no error");
 }
 
+Test(call_further, an_error_of_the_socket_is_left_for_the_next_call)
+{
+	struct linger reset = { 1, 0 };
+	struct pollfd p = { at.fd, 0, 0 };
+	int err;
+	socklen_t n = sizeof(err);
+
+	cr_assert_eq(setsockopt(at.peer, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+	close(at.peer);
+	cr_assert(poll(&p, 1, 10000) == 1 && p.revents & POLLERR);
+	SAYS(&tx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_send(at.fd, msg, 10, 0), 3);
+	cr_assert_eq(kept, 0);
+	cr_assert_eq(getsockopt(at.fd, SOL_SOCKET, SO_ERROR, &err, &n), 0);
+	cr_assert_eq(err, ECONNRESET);
+}
+
 Test(call_further, a_receive_that_wants_all_goes_on_until_it_has_it)
 {
 	char buf[16];

@@ -429,14 +429,22 @@ Test(logsink, a_file_that_may_not_grow_ends_the_log_without_a_signal)
 	cr_assert_eq(lines(file), 160);
 }
 
-Test(logsink, another_writer_at_the_limit_is_no_signal_either)
+/* pending: the app has one of its own, blocked. A child's wait status. */
+static int at_the_limit(bool pending)
 {
 	struct rlimit lim = { 2000, RLIM_INFINITY };
+	sigset_t set;
 	int status, fd;
 	pid_t p = fork();
 
 	if (!p) {
 		signal(SIGXFSZ, count_signal);
+		sigemptyset(&set);
+		sigaddset(&set, SIGXFSZ);
+		if (pending) {
+			sigprocmask(SIG_BLOCK, &set, NULL);
+			raise(SIGXFSZ);
+		}
 		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
 		fd = open(file, O_RDWR | O_CREAT, 0600);	/* not O_APPEND: behind what fstat() says */
 		dup2(fd, 2);
@@ -448,11 +456,44 @@ Test(logsink, another_writer_at_the_limit_is_no_signal_either)
 		setrlimit(RLIMIT_FSIZE, &lim);
 		lseek(2, 0, SEEK_SET);
 		rr_warn("two");
-		_exit(signals);
+		sigpending(&set);
+		_exit(signals * 2 + (sigismember(&set, SIGXFSZ) != pending));
+	}
+	waitpid(p, &status, 0);
+	return status;
+}
+
+Test(logsink, another_writer_at_the_limit_is_no_signal_either)
+{
+	cr_assert_eq(at_the_limit(true), 0);
+	unlink(file);
+	cr_assert_eq(at_the_limit(false), 0);
+	cr_assert(has(file, "[1 lines left out] two"), "the line that had no room is missed");
+}
+
+/* A line that has no room is left out, not cut. */
+Test(logsink, nor_does_stderr_grow_beyond_it)
+{
+	struct rlimit lim = { 200, 200 };
+	char text[400] = "";
+	int status, fd;
+	pid_t p = fork();
+
+	if (!p) {
+		dup2(open(file, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+		rr_logsink_setup(RR_LOG_TO_FILE, "stderr", RR_LOG_WARN);
+		setrlimit(RLIMIT_FSIZE, &lim);
+		for (int i = 0; i < 10; i++)
+			rr_warn("a line of some length %d", i);
+		_exit(0);
 	}
 	waitpid(p, &status, 0);
 	cr_assert_eq(status, 0);
-	cr_assert(has(file, "[1 lines left out] two"), "the line that had no room is missed");
+	fd = open(file, O_RDONLY);
+	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
+	close(fd);
+	cr_assert_lt(strlen(text), 200);
+	cr_assert_eq(text[strlen(text) - 1], '\n', "%s", text);
 }
 
 /* stderr is a pipe: without a reader, or one that nobody reads from. */

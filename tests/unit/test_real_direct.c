@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
@@ -56,6 +58,41 @@ Test(real_direct, poll_and_ppoll_wait_as_long_as_they_are_told)
 	p.revents = 0;
 	cr_assert_eq(rr_real.ppoll(&p, 1, NULL, NULL), 1);
 	cr_assert_eq(p.revents, POLLIN);
+}
+
+Test(real_direct, what_has_room_is_read_and_looked_at)
+{
+	struct pollfd p = { two[0], POLLIN, 0 };
+	char buf[2] = "";
+
+	ready();
+	cr_assert_eq(rr_real.__poll_chk(&p, 1, 0, sizeof(p)), 1);
+	cr_assert_eq(rr_real.__ppoll_chk(&p, 1, NULL, NULL, sizeof(p)), 1);
+	cr_assert_eq(rr_real.__read_chk(two[0], buf, 1, 2), 1);
+	ready();
+	cr_assert_eq(rr_real.__read_chk(two[0], buf, 2, 2), 1);
+	cr_assert_str_eq(buf, "x");
+}
+
+/* As with the C library's own, but without a message. */
+Test(real_direct, what_has_none_ends_the_program)
+{
+	struct pollfd p = { two[0], POLLIN, 0 };
+	int status;
+
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (i)
+				rr_real.__poll_chk(&p, 1, 0, sizeof(p) - 1);
+			else
+				rr_real.__read_chk(two[0], &(char){ 0 }, 2, 1);
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	}
 }
 
 Test(real_direct, select_tells_the_time_that_is_left)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -432,6 +433,27 @@ Test(statseg, who_interrupts_its_maker_goes_without, .timeout = 60)
 	cr_assert_eq(rr_statseg_get(false), seg);
 	cr_assert_eq(rr_statseg_get(true), seg);
 	cr_assert_eq(asked, 1);
+}
+
+/* The Makefile wraps mmap(). */
+static bool no_memory;
+
+void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	return no_memory ? MAP_FAILED : __real_mmap(at, n, prot, flags, fd, off);
+}
+
+Test(statseg, who_has_got_none_may_get_one_later)
+{
+	dir_of_seg = "";
+	rr_statseg_setup(own_dir, "");
+	no_memory = true;
+	cr_assert_null(rr_statseg_get(true));
+	no_memory = false;
+	cr_assert_not_null(rr_statseg_get(true));
 }
 
 Test(statseg, before_there_is_one_no_number_is_its)
