@@ -4,6 +4,7 @@
 # docs/DEVICES.md says: 432 KiB for each of the first 128, 128 for each other, which has fewer credits, and is used.
 # With a limit of locked memory as many come in as are within it: the others are refused, and go by TCP.
 # native-memory.sh [CONNECTIONS]
+# At most 3600 s.
 . "$(dirname "$0")/../lib.sh"
 [ -f "$BUILD/librpcrdma_verbs.so" ] || skip "built without rdma-core's headers"
 device_up
