@@ -138,6 +138,43 @@ Test(engine_reliable, a_refusal_is_over_when_the_next_reply_goes)
 	one_fini(&o);
 }
 
+/* Nothing was refused: a reply that need not be exposed can go. */
+Test(engine_reliable, as_many_as_may_be_exposed_do_not_stop_others)
+{
+	one_params(&o, RING, false);
+	o.p.max_exposed = 1 << 30;
+	one_start(&o);
+	for (uint32_t i = 0; i < RR_ENG_SHOWN; i++) {
+		serve_long(100 + i, 2000);
+		rr_eng_window(o.e, 64);
+	}
+	cr_assert(rr_eng_writable(o.e));
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 2000), -EAGAIN);
+	cr_assert_not(rr_eng_writable(o.e));
+	one_fini(&o);
+}
+
+/* The peer may pull them in any order. */
+Test(engine_reliable, each_done_is_for_its_own_reply)
+{
+	uint32_t buf[3];
+
+	one_init(&o, REL, false);
+	for (uint32_t i = 0; i < 3; i++) {
+		buf[i] = o.next_buf;
+		serve_long(5 + i, 2000);
+	}
+	for (uint32_t i = 3; i-- > 0;) {
+		one_clear(&o);
+		ONE_RECV(&o, 5 + i, 1, 20, DONE);
+		cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+		cr_assert_eq(one_op(&o, RR_OP_RELEASE, 0)->buf, buf[i]);
+	}
+	cr_assert_eq(o.count.v[RR_C_late_done], 0);
+	one_fini(&o);
+}
+
 Test(engine_reliable, the_memory_of_each_reply_is_given_back)
 {
 	uint32_t buf;

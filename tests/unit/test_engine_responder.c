@@ -411,6 +411,19 @@ Test(engine_responder, the_limit_of_chunks_is_the_limit)
 	one_fini(&o);
 }
 
+Test(engine_responder, the_limit_of_segments_is_the_limit)
+{
+	one_params(&o, 0, false);
+	o.p.max_segs = 2;
+	one_start(&o);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 1, 2, 0x11, 2000, 0, 64, 0x12, 2000, 0, 64, A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 1, 3, 0x11, 2000, 0, 64, 0x12, 2000, 0, 64, 0x13, 2000, 0, 64, A_CALL(6));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_word(&o, 0, 3), 4);	/* RDMA_ERROR */
+	one_fini(&o);
+}
+
 /* With ring credits, too, each call keeps what it has offered. */
 Test(engine_responder, calls_keep_their_reply_chunks_while_others_come)
 {

@@ -252,3 +252,26 @@ Test(engine_rules, chunks_of_whole_messages_have_all_their_bytes)
 	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->off, 0);
 	one_fini(&o);
 }
+
+/* Who takes no reverse calls has no credits for them, and keeps none where all receives are there. */
+Test(engine_rules, credits_that_have_their_receives_stay_as_they_are)
+{
+	one_params(&o, 0, true);
+	o.p.credits = 40;
+	o.p.bc_credits = 0;
+	rr_eng_fit(&o.p, rr_eng_recvs(&o.p));
+	cr_assert(o.p.credits == 40 && o.p.bc_credits == 0);
+	rr_eng_fit(&o.p, rr_eng_recvs(&o.p) - 1);
+	cr_assert(o.p.credits == 38 && o.p.bc_credits == 1);
+}
+
+/* Replies that the peer has to pull come with messages of their own. */
+Test(engine_rules, reliable_replies_take_receives)
+{
+	uint32_t without;
+
+	one_params(&o, 0, true);
+	without = rr_eng_recvs(&o.p);
+	o.p.caps |= RR_CAP_RELIABLE_REPLY;
+	cr_assert_eq(rr_eng_recvs(&o.p), without + RR_ENG_SHOWN);
+}
