@@ -446,6 +446,24 @@ Test(call_end, a_connection_is_told_of_a_fork_once)
 	cr_assert_eq(rr_wrap_close(fd), 0);
 }
 
+/* Whatever else has a lower number. */
+Test(call_end, a_connection_of_two_high_numbers_is_told_of_it_too)
+{
+	int fd = rr_wrap_dup(at.fd), other = rr_wrap_dup(at.fd);
+	pid_t pid;
+
+	cr_assert(at.set < fd && rr_fdt_has(at.set) && fd < other);
+	cr_assert_eq(rr_wrap_close(at.fd), 0);
+	rr_fake.fork = note_fork;
+	pid = rr_wrap_fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	cr_assert(forks.nears == 1 && forks.forked == 1);
+	rr_wrap_close(fd);
+	rr_wrap_close(other);
+}
+
 static pid_t no_fork(void)
 {
 	errno = EAGAIN;

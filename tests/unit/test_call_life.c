@@ -598,6 +598,36 @@ Test(call_life, who_uses_a_stream_is_warned_if_it_is_carried)
 	cr_assert_eq(diags, 1);
 }
 
+/* What core/conn has let go of is the kernel's in the app's sets as well. */
+static bool goes(struct rr_conn *c)
+{
+	c->face.state = RR_FAKE_TCP;
+	c->face.changed = true;
+	return true;
+}
+
+Test(call_life, what_a_stream_has_is_the_kernels_in_its_sets)
+{
+	struct rr_ep_watch *w = at.so->watches;
+
+	rr_fake.let_go = goes;
+	cr_assert_eq(w->form, RR_EP_MANAGED);
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r+"));
+	cr_assert_eq(w->form, RR_EP_PLAIN);
+}
+
+Test(call_life, what_a_stream_has_is_met_first)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_sock *so = rr_sock_new(fd);
+
+	rr_fdt_give(fd, &so->f);
+	so->flags = RR_SOCK_UNMET;
+	atomic_fetch_add(&rr_unmet_n, 1);
+	cr_assert_not_null(rr_wrap_fdopen(fd, "r+"));
+	cr_assert(!rr_unmet_is(so) && rr_unmet_n == 0);
+}
+
 Test(call_life, one_that_is_the_kernels_for_ever_is_so_in_its_sets)
 {
 	struct rr_ep_watch *w = at.so->watches;

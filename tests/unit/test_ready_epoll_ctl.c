@@ -46,6 +46,19 @@ Test(ready_epoll_ctl, only_who_is_added_to_a_set_is_within_a_set)
 	rr_file_put(&s->f);
 }
 
+Test(ready_epoll_ctl, a_socket_that_is_not_met_is_met_when_it_is_put_into_a_set)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	int peer, fd = tcp(&peer);
+	struct rr_sock *so = rr_sock_new(fd);
+
+	rr_fdt_give(fd, &so->f);
+	so->flags = RR_SOCK_UNMET;
+	atomic_fetch_add(&rr_unmet_n, 1);
+	ctl(o.ep, EPOLL_CTL_ADD, fd, EPOLLIN);
+	cr_assert(!rr_unmet_is(so) && rr_unmet_n == 0);
+}
+
 /* The newest watch of the socket at fd. */
 static struct rr_ep_watch *watch_of(int fd)
 {

@@ -300,6 +300,15 @@ Test(ready_poll, of_many_only_those_that_are_not_met_are_looked_up)
 	cr_assert_eq(rr_wrap_poll(p, rr_array_size(p), 20), 0);
 	cr_assert(!rr_unmet_is(new) && rr_unmet_n == 0, "it cannot stay so");
 	cr_assert_eq(so->verified, 1);
+	/* The array of the last wait has another one in its place. */
+	unmet = tcp(&other);
+	new = rr_sock_new(unmet);
+	rr_fdt_give(unmet, &new->f);
+	new->flags = RR_SOCK_UNMET;
+	atomic_fetch_add(&rr_unmet_n, 1);
+	p[1].fd = unmet;
+	cr_assert_eq(rr_wrap_poll(p, rr_array_size(p), 0), 0);
+	cr_assert(!rr_unmet_is(new) && rr_unmet_n == 0);
 	rr_file_put(&so->f);
 }
 
