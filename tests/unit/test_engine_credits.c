@@ -292,3 +292,25 @@ Test(engine_credits, who_does_not_want_to_send_may_wait_for_ever)
 	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
 	one_fini(&o);
 }
+
+/* However small it is, a part of it stays for control messages; of one nothing does, or nobody could say anything. */
+Test(engine_credits, of_the_smallest_windows_too_one_is_for_control_messages)
+{
+	for (uint32_t sends = 1; sends <= 3; sends++) {
+		uint32_t went = 0;
+
+		one_params(&o, RR_CAP_RING_CREDITS, false);
+		o.p.count = &o.count;
+		o.e = rr_eng_init(calloc(1, rr_eng_size(&o.p)), &o.p, o.now);
+		rr_eng_window(o.e, sends);
+		for (uint32_t xid = 1; xid <= 4; xid++)
+			ONE_RECV(&o, xid, 1, 20, MSG, 0, 0, 0, A_CALL(xid));
+		while (went < 4 && one_send(&o, RR_RPC_REPLY, went + 1, 40) == 0)
+			went++;
+		cr_assert_eq(went, sends == 1 ? 1 : sends - 1, "%u of %u", went, sends);
+		one_clear(&o);
+		ONE_RECV(&o, 9, 1, 20, 0x63, 0, 0, 0);	/* answered by an error */
+		cr_assert_eq(one_count(&o, RR_OP_SEND), sends > 1);
+		one_fini(&o);
+	}
+}

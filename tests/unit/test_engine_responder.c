@@ -397,6 +397,19 @@ Test(engine_responder, a_chunk_at_position_zero_of_no_bytes_is_refused)
 	one_fini(&o);
 }
 
+/* Wherever a chunk is said to be, it is looked at: within the header of the call it cannot be. */
+Test(engine_responder, a_chunk_within_the_calls_header_is_refused)
+{
+	for (uint32_t pos = 1; pos < 40; pos += 3) {
+		one_init(&o, 0, false);
+		ONE_RECV(&o, 5, 1, 20, MSG, 1, pos, 0x11, 40, 0, 64, 0, 0, 0, A_CALL(5));
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+		cr_assert_eq(one_count(&o, RR_OP_PULL), 0);
+		cr_assert_eq(one_word(&o, 0, 3), 4, "%u", pos);	/* RDMA_ERROR */
+		one_fini(&o);
+	}
+}
+
 /* As many chunks as are allowed, of both kinds. */
 Test(engine_responder, the_limit_of_chunks_is_the_limit)
 {

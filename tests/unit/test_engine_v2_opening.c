@@ -450,6 +450,19 @@ Test(engine_v2_opening, a_first_call_without_properties_is_served_with_their_def
 	one_fini(&o);
 }
 
+/* A reply to nobody says nothing of properties: they may still come. */
+Test(engine_v2_opening, a_first_reply_is_no_call)
+{
+	begin(0, false);
+	ONE_RECV(&o, 5, 2, 20, MSG, RESPONSE, 0, 0, 0, 0, A_REPLY(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_clear(&o);
+	ONE_RECV(&o, 77, 2, 20, CONNPROP, 0, 1, RBSIZ, 4, 2048);
+	cr_assert_eq(one_word(&o, 0, 3), CONNPROP);
+	cr_assert_eq(threshold(), 2048);
+	one_fini(&o);
+}
+
 Test(engine_v2_opening, a_first_call_of_version_1_is_served_in_version_1)
 {
 	begin(0, false);
