@@ -188,6 +188,11 @@ Test(wire_dialects, slides_reverse_messages_are_inline_only)
 	rr_msg_init(&m, RR_MSG, X, 1, 4);
 	m.reverse = true;
 	cr_assert_eq(rr_slides_codec.size(&m), 0);	/* call or reply? */
+	m.dir = RR_DIR_CALL;
+	cr_assert_gt(rr_slides_codec.size(&m), 0);
+	m.type = RR_NOMSG;
+	cr_assert_eq(rr_slides_codec.size(&m), 0);
+	cr_assert_eq(rr_slides_codec.encode(&m, (uint8_t[64]){ 0 }, 64), 0);
 }
 
 Test(wire_dialects, slides_know_no_other_types)
