@@ -553,3 +553,22 @@ Test(engine_requester, arguments_that_were_read_are_taken_back_once_the_call_has
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
 	cr_assert_eq(rr_eng_calls_unread(o.e), 0);
 }
+
+/* A key can go once, and one key of a message: a device that says more says what cannot be. */
+Test(engine_requester, a_second_invalidation_ends_the_connection)
+{
+	uint8_t buf[64];
+	uint32_t n = WORDS(buf, 99, 1, 20, MSG, 0, 0, 0, A_REPLY(99));	/* to nobody */
+
+	for (uint32_t nsegs = 1; nsegs <= 2; nsegs++) {
+		one_init(&o, 0, true);
+		o.nsegs = nsegs;
+		call_out(5);
+		one_recv(&o, buf, n, 0x100);
+		cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+		one_recv(&o, buf, n, 0x100 + nsegs - 1);
+		cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
+		cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
+		one_fini(&o);
+	}
+}
