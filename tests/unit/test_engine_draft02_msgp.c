@@ -263,6 +263,17 @@ SERVER(where_nothing_can_be_so_long_nothing_need_be_known)
 	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 1)->nparts, 0);
 }
 
+/* The threshold may be the whole message's length; it is no more than that which matters. */
+SERVER(where_something_could_be_as_long_it_must_be_known)
+{
+	begin_call(&m, 0x20005244, 3, 7);
+	add_opaque(&m, 200);
+	RECV(MSGP, 64, m.n, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	RECV(MSGP, 64, m.n + 1, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+}
+
 SERVER(write_chunks_of_a_padded_call_are_used)
 {
 	begin_call(&m, NFS, 3, 6);

@@ -219,6 +219,9 @@ CASE(a_reply_in_the_reply_chunk_is_delivered_from_there_fenced)
 	cr_assert_eq(d->rpc.type, RR_RPC_REPLY);
 	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
 	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 0);
+	ONE_RECV(&o, 9, 1, 4, NOMSG, 0, 0, 1, 1, 0x100, 3000, 0, 0x5000);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 1);
 }
 
 /* RFC 8166 §4.5: errors in replies are discarded silently, the memory stays fenced off. */

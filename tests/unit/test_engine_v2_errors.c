@@ -157,6 +157,16 @@ Test(engine_v2_errors, more_read_segments_than_there_is_room_for_are_chunks_or_s
 		nothing_was_delivered();
 		one_fini(&o);
 	}
+	/* A chunk of one segment before one of many. */
+	v2_params(0, false);
+	o.p.max_chunks = 2;
+	o.p.max_segs = 3;
+	v2_start(1);
+	ONE_RECV(&o, 5, 2, 20, NOMSG, CALL, 0, 1, 0, 0x31, 100, 0, 64,
+		 1, 52, 0x32, 100, 0, 64, 1, 52, 0x33, 100, 0, 64, 1, 52, 0x34, 100, 0, 64,
+		 1, 52, 0x35, 100, 0, 64, 1, 52, 0x36, 100, 0, 64, 1, 52, 0x37, 100, 0, 64, 0, 0, 0);
+	ERROR_IS(5, READ_CHUNKS, 2);
+	one_fini(&o);
 }
 
 /* req: version-two-08 5.3.3 #7 */
