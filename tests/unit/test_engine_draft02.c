@@ -414,6 +414,8 @@ CLIENT(where_nothing_is_known_of_the_results_a_part_may_stand_anywhere)
 	W(&m, 1, 2, 3);
 	RECV(MSG, 1, 8, 0x21, 64, 0, 16, 0, 0, 0);
 	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0, "but not in what says that it is a reply");
+	RECV(MSG, 1, 0, 0x22, 64, 0, 16, 1, 28, 0x21, 64, 0, 16, 0, 0, 0);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0, "nor is there another message at position zero");
 	RECV(MSG, 1, 28, 0x21, 64, 0, 16, 0, 0, 0);
 	cr_assert_eq(one_op(&o, RR_OP_COMPOSE, 0)->len, 36 + 64);
 	composed();
