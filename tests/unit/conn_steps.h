@@ -21,8 +21,8 @@
 
 static struct rr_conn *c;
 static int fd;
-static struct rr_share share, offered[4];
-static struct rr_qp offered_qp[4];
+static struct rr_share share, offered[8];
+static struct rr_qp offered_qp[8];
 static struct rr_qp qp;
 static struct rr_prov_ops local = { .name = "near", .id = RR_PROV_ID_SHM, .caps = RR_PROV_LOCAL };
 static struct rr_prov_ops far = { .name = "far", .id = RR_PROV_ID_VERBS };
@@ -82,7 +82,7 @@ bool __wrap_rr_upgrade_spoken(int at);
 struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const struct rr_prov_params *w,
 					 struct rr_nego_prov *offer, enum rr_reason *why)
 {
-	cr_assert(w);
+	cr_assert(w && t.offers < (int)rr_array_size(offered));
 	if (t.offer_why) {
 		*why = t.offer_why;
 		return NULL;
