@@ -401,9 +401,10 @@ CLIENT(a_read_chunk_that_is_not_its_item_is_refused_with_done)
 	RECV(MSG, 1, 0, 0x21, 3001, 0, 16, 0, 0, 0);
 	RECV(MSG, 1, pos + 4, 0x21, 3001, 0, 16, 0, 0, 0);
 	RECV(MSG, 1, pos, 0x21, 3001, 0, 16, 0, 1, 1, 0x100, 5, 0, 0x5000, 0, 0);
+	RECV(MSG, 1, pos, 0x21, 3001, 0, 16, 0, 1, 2, 0x100, 0, 0, 0x5000, 0x100, 5, 0, 0x5000, 0, 0);
 	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
-	cr_assert_eq(count_type(DONE), 4);
-	cr_assert_eq(one_count(&o, RR_OP_REPOST), 4);
+	cr_assert_eq(count_type(DONE), 5);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 5);
 	cr_assert_eq(one_info(&o).inflight, 1);
 }
 

@@ -437,6 +437,19 @@ Test(engine_responder, the_limit_of_segments_is_the_limit)
 	one_fini(&o);
 }
 
+/* What an earlier message had does not count for the next. */
+Test(engine_responder, a_call_is_judged_by_its_own_chunks)
+{
+	one_params(&o, 0, false);
+	o.p.max_segs = 1;
+	one_start(&o);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 1, 2, 0x11, 2000, 0, 64, 0x12, 2000, 0, 64, 0, 0, A_CALL(5));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 1, 1, 0x13, 2000, 0, 64, A_CALL(6));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_fini(&o);
+}
+
 /* With ring credits, too, each call keeps what it has offered. */
 Test(engine_responder, calls_keep_their_reply_chunks_while_others_come)
 {
