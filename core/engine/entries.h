@@ -141,7 +141,6 @@ struct rr_serve {
 struct rr_shown {
 	struct rr_node n;
 	rr_time since;		/* when it was sent */
-	bool sent;
 	struct rr_mem mem;
 };
 

@@ -27,7 +27,6 @@ int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t len, struct rr_shown
 		return -EAGAIN;
 	}
 	s->n.xid = xid;
-	s->sent = false;
 	s->mem.state = RR_MEM_NONE;
 	s->mem.len = len;
 	e->exposed += len;
@@ -37,7 +36,6 @@ int rr_rel_reserve(struct rr_eng *e, uint32_t xid, uint32_t len, struct rr_shown
 
 void rr_rel_sent(struct rr_eng *e, struct rr_shown *s)
 {
-	s->sent = true;
 	s->since = e->now;
 	rr_list_add(&e->shown_sent, &e->shown, s);
 }
@@ -52,7 +50,6 @@ static void put_shown(struct rr_eng *e, struct rr_shown *s)
 
 static void fence_shown(struct rr_eng *e, struct rr_shown *s)
 {
-	s->sent = false;
 	rr_list_del(&e->shown_sent, &e->shown, s);
 	if (rr_mem_fence(e, &s->mem, rr_id(RR_K_INV_SHOWN, &s->n)))
 		put_shown(e, s);
