@@ -122,8 +122,14 @@ Test(nego_answer, that_declines_tells_who_asks_the_release_and_what_is_lacking)
 	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf)), 44);
 	memset(in.release, 'x', sizeof(in.release));
 	in.nlack = 0;
-	rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf));
+	len = rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf));
 	cr_assert_eq(buf[44 + 20 + 3], RR_NEGO_RELEASE - 1, "room for what ends it");
+	judge(buf, len, &h, &need);
+	cr_assert_eq(strlen(h.release), RR_NEGO_RELEASE - 1);
+	buf[44 + 20 + 3] = RR_NEGO_RELEASE;	/* its padding as well */
+	buf[44 + 20 + 4 + RR_NEGO_RELEASE - 1] = 'x';
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
+	cr_assert_not_null(memchr(h.release, 0, sizeof(h.release)));
 }
 
 Test(nego_answer, that_declines_without_telling_leaves_nothing_of_what_was_told_before)
