@@ -10,6 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/standing.h"
+#include "preload/unmet.h"
 #include "preload/wait.h"
 
 enum { EVER = POLLERR | POLLHUP };
@@ -32,6 +33,16 @@ struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state)
 	so->conn = c;
 	rr_fdt_give(fd, &so->f);
 	return c;
+}
+
+struct rr_sock *rr_fake_unmet(int fd)
+{
+	struct rr_sock *so = rr_sock_new(fd);
+
+	rr_fdt_give(fd, &so->f);
+	so->flags = RR_SOCK_UNMET;
+	atomic_fetch_add(&rr_unmet_n, 1);
+	return so;
 }
 
 static void ring(struct rr_conn *c)

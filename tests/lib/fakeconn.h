@@ -84,6 +84,8 @@ extern struct rr_fake_script rr_fake;
 
 /* A tracked TCP socket at fd with such a connection. */
 struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state);
+/* One that has not been met. */
+struct rr_sock *rr_fake_unmet(int fd);
 
 /* Adds and takes bits, as the peer would: rings if it is armed. */
 void rr_fake_ready(struct rr_conn *c, unsigned add, unsigned take);

@@ -247,6 +247,31 @@ static inline void play_os(void)
 	heard = heard_errno = 0;
 }
 
+/* What poll() says of the socket, and how often it was broken. */
+static unsigned bits;
+static int resets;
+
+static inline int shows(struct pollfd *q, nfds_t n, int timeout)
+{
+	cr_assert(n == 1 && q->fd == fd && timeout == 0);
+	q->revents = (short)bits;
+	return bits != 0;
+}
+
+static inline int resetting(int at, int how)
+{
+	resets += at == fd && how == SHUT_RDWR;
+	return 0;
+}
+
+static inline void play_socket(unsigned shown)
+{
+	os.poll = shows;
+	os.shutdown = resetting;
+	bits = shown;
+	resets = 0;
+}
+
 static bool may_not;
 
 static inline bool stopped(void)

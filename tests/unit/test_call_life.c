@@ -619,11 +619,8 @@ Test(call_life, what_a_stream_has_is_the_kernels_in_its_sets)
 Test(call_life, what_a_stream_has_is_met_first)
 {
 	int peer, fd = tcp(&peer);
-	struct rr_sock *so = rr_sock_new(fd);
+	struct rr_sock *so = rr_fake_unmet(fd);
 
-	rr_fdt_give(fd, &so->f);
-	so->flags = RR_SOCK_UNMET;
-	atomic_fetch_add(&rr_unmet_n, 1);
 	cr_assert_not_null(rr_wrap_fdopen(fd, "r+"));
 	cr_assert(!rr_unmet_is(so) && rr_unmet_n == 0);
 }

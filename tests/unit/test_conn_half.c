@@ -33,20 +33,9 @@ static void note_turned(struct rr_conn *c, int fd)
 	open_when_turned = c->share && rr_ownfd_is(c->share->qp->wake_fd);
 }
 
-static struct rr_stat_seg *stats(bool make RR_UNUSED)
-{
-	static struct rr_stat_seg *seg;
-
-	if (!seg) {
-		seg = calloc(1, RR_STAT_SIZE);
-		rr_stats_init(seg, 1, 1, NULL, NULL);
-	}
-	return seg;
-}
-
 static void begin(void)
 {
-	rr_test_params.stats = stats;
+	rr_test_params.stats = rr_test_segment;
 	rr_test_params.upgrade_timeout = RR_SEC;
 	rr_test_params.turned = note_turned;
 	setup();

@@ -17,10 +17,8 @@ static uint8_t out[256];
 
 static struct rr_stat_seg *stats(bool make)
 {
-	if (!seg && make) {
-		seg = calloc(1, RR_STAT_SIZE);
-		rr_stats_init(seg, 1, 1, NULL, NULL);
-	}
+	if (make)
+		seg = rr_test_segment(true);
 	return seg;
 }
 

@@ -123,23 +123,6 @@ static ssize_t sending(int at, const struct msghdr *m, int flags)
 	return sent ? sent : n;
 }
 
-static unsigned bits;
-
-static int shows(struct pollfd *q, nfds_t n, int timeout)
-{
-	cr_assert(n == 1 && q->fd == fd && timeout == 0);
-	q->revents = (short)(bits & (unsigned)q->events);
-	return q->revents != 0;
-}
-
-static int resets;
-
-static int resetting(int at, int how)
-{
-	resets += at == fd && how == SHUT_RDWR;
-	return 0;
-}
-
 static void peer_is(uint32_t addr)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = 7, .sin_addr.s_addr = htonl(addr) };
@@ -160,9 +143,8 @@ static void begin_ride(void)
 {
 	begin_in(RR_S_WATCH, false);
 	play_os();
+	play_socket(0);
 	os.sendmsg = sending;
-	os.poll = shows;
-	os.shutdown = resetting;
 	c->share = NULL;
 	c->learned = c->require = false;
 	c->deadline = 0;
@@ -170,8 +152,8 @@ static void begin_ride(void)
 	rr_test_params.offer_after = 1;
 	rr_test_params.verbs = true;
 	t.second = &far;
-	sent = bits = 0;
-	send_errno = resets = 0;
+	sent = 0;
+	send_errno = 0;
 }
 
 static ssize_t offers(size_t n)

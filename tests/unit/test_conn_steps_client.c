@@ -271,17 +271,9 @@ Test(conn_steps_client, an_answer_is_waited_for_and_what_comes_instead_is_the_en
 
 /* --- an offer that goes alone --------------------------------------------------------------------- */
 
-static unsigned bits;
 static uint8_t sent[600];
 static ssize_t sent_len;
-static int send_errno, sends, resets;
-
-static int shows(struct pollfd *q, nfds_t n, int timeout)
-{
-	cr_assert(n == 1 && q->fd == fd && timeout == 0);
-	q->revents = (short)bits;
-	return bits != 0;
-}
+static int send_errno, sends;
 
 static ssize_t sending(int at, const void *buf, size_t len, int flags)
 {
@@ -296,12 +288,6 @@ static ssize_t sending(int at, const void *buf, size_t len, int flags)
 	return sent_len;
 }
 
-static int resetting(int at, int how)
-{
-	resets += at == fd && how == SHUT_RDWR;
-	return 0;
-}
-
 static void begin_new(void)
 {
 	begin_in(RR_S_NEW, false);
@@ -309,12 +295,10 @@ static void begin_new(void)
 	c->require = false;
 	c->meanwhile = false;
 	play_os();
-	os.poll = shows;
+	play_socket(POLLOUT);
 	os.send = sending;
-	os.shutdown = resetting;
-	bits = POLLOUT;
 	sent_len = 0;
-	send_errno = sends = resets = 0;
+	send_errno = sends = 0;
 }
 
 static int first(size_t n)

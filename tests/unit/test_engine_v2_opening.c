@@ -383,7 +383,6 @@ Test(engine_v2_opening, only_an_answer_is_one)
 	one_fini(&o);
 }
 
-
 /* req: version-two-08 7.3 #2 */
 Test(engine_v2_opening, once_chosen_the_version_stays)
 {

@@ -50,11 +50,8 @@ Test(ready_epoll_ctl, a_socket_that_is_not_met_is_met_when_it_is_put_into_a_set)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
 	int peer, fd = tcp(&peer);
-	struct rr_sock *so = rr_sock_new(fd);
+	struct rr_sock *so = rr_fake_unmet(fd);
 
-	rr_fdt_give(fd, &so->f);
-	so->flags = RR_SOCK_UNMET;
-	atomic_fetch_add(&rr_unmet_n, 1);
 	ctl(o.ep, EPOLL_CTL_ADD, fd, EPOLLIN);
 	cr_assert(!rr_unmet_is(so) && rr_unmet_n == 0);
 }

@@ -284,7 +284,7 @@ Test(ready_poll, ppoll_lets_a_pending_signal_in_only_when_nothing_is_ready)
 Test(ready_poll, of_many_only_those_that_are_not_met_are_looked_up)
 {
 	int peer, fd = tcp(&peer), other, unmet = tcp(&other);
-	struct rr_sock *new = rr_sock_new(unmet), *so;
+	struct rr_sock *new = rr_fake_unmet(unmet), *so;
 	struct pollfd p[2 * RR_POLL_MANY];
 	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_NEW);
 
@@ -293,19 +293,13 @@ Test(ready_poll, of_many_only_those_that_are_not_met_are_looked_up)
 	for (size_t i = 0; i < rr_array_size(p); i++)
 		p[i] = (struct pollfd){ i % 2 ? -1 : fd, POLLIN, 0 };
 	p[1].fd = unmet;
-	rr_fdt_give(unmet, &new->f);
-	new->flags = RR_SOCK_UNMET;
-	atomic_fetch_add(&rr_unmet_n, 1);
 	so->verified = 1;
 	cr_assert_eq(rr_wrap_poll(p, rr_array_size(p), 20), 0);
 	cr_assert(!rr_unmet_is(new) && rr_unmet_n == 0, "it cannot stay so");
 	cr_assert_eq(so->verified, 1);
 	/* The array of the last wait has another one in its place. */
 	unmet = tcp(&other);
-	new = rr_sock_new(unmet);
-	rr_fdt_give(unmet, &new->f);
-	new->flags = RR_SOCK_UNMET;
-	atomic_fetch_add(&rr_unmet_n, 1);
+	new = rr_fake_unmet(unmet);
 	p[1].fd = unmet;
 	cr_assert_eq(rr_wrap_poll(p, rr_array_size(p), 0), 0);
 	cr_assert(!rr_unmet_is(new) && rr_unmet_n == 0);
