@@ -15,7 +15,7 @@
 #define OURS	0u		/* in place of a program: the server has the library */
 /* What an upgrade costs and saves is measured anew by one connection of so many, and earlier by
  * two, since what was measured first was measured with cold caches. */
-#define AGAIN	128u
+#define AGAIN	512u
 #define SOON	8u
 #define LATER	32u
 
