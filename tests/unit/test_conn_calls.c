@@ -15,16 +15,10 @@
 
 static struct rr_stat_seg *the_seg;	/* of both ends */
 
-static struct rr_stat_seg *stats(bool make RR_UNUSED)
-{
-	return the_seg;
-}
-
 static void start(void)
 {
-	the_seg = calloc(1, RR_STAT_SIZE);
-	rr_stats_init(the_seg, 1, 1, NULL, NULL);
-	rr_test_params.stats = stats;
+	the_seg = rr_test_segment(true);
+	rr_test_params.stats = rr_test_segment;
 	setup();
 	carried();
 	memset((void *)&the_seg->conn[RR_STAT_OWN], 0, RR_STAT_TALLIES * sizeof(struct rr_stat_tally));

@@ -32,18 +32,12 @@ static enum rr_mode mode(bool server, const struct sockaddr *local, const struct
 	return modes[server];
 }
 
-static struct rr_stat_seg *stats(bool make RR_UNUSED)
-{
-	return seg;
-}
-
 static void setup(void)
 {
-	seg = calloc(1, RR_STAT_SIZE);
-	rr_stats_init(seg, 1, 1, NULL, NULL);
+	seg = rr_test_segment(true);
 	rr_test_params.dialect = dialect;
 	rr_test_params.mode = mode;
-	rr_test_params.stats = stats;
+	rr_test_params.stats = rr_test_segment;
 	rr_test_setup();
 	rr_pair_open(&p);
 }
@@ -51,7 +45,6 @@ static void setup(void)
 static void teardown(void)
 {
 	rr_pair_close(&p);
-	free(seg);
 }
 
 TestSuite(conn_dialects, .init = setup, .fini = teardown, .timeout = 60);
