@@ -67,6 +67,14 @@ Test(policy, address_is_the_peers_network)
 	cr_assert_eq(mode6(false, "::1", 1, "a01::", 111, NULL), RR_MODE_AUTO);
 }
 
+Test(policy, of_an_ipv4_address_in_an_ipv6_socket_all_bytes_count)
+{
+	parse_ok("[rule]\naddress = 10.1.2.3\nmode = tcp\n");
+	cr_assert_eq(mode6(false, "::1", 1, "::ffff:10.1.2.3", 111, NULL), RR_MODE_TCP);
+	cr_assert_eq(mode6(false, "::1", 1, "::ffff:10.1.2.2", 111, NULL), RR_MODE_AUTO);
+	cr_assert_eq(mode6(false, "::1", 1, "::ffff:10.1.2.0", 111, NULL), RR_MODE_AUTO);
+}
+
 Test(policy, a_network_of_zero_bits_is_its_whole_family)
 {
 	parse_ok("[rule]\naddress = ::/0\nmode = tcp\n");
@@ -365,6 +373,14 @@ Test(policy, the_first_rule_that_matches_decides_whether_native_or_not)
 	parse_ok("[rule]\nnative = on\n");
 	conf.enabled = false;
 	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 0);
+}
+
+/* When a listener is made or connect() is called the program is not known. */
+Test(policy, rules_on_a_program_do_not_keep_others_from_being_native)
+{
+	parse_ok("[rule]\nport = 2049\nprogram = 100003\nmode = tcp\n[rule]\nnative = on\n");
+	cr_assert_eq(native(true, "0.0.0.0", 2049, NULL), 20049);
+	cr_assert_eq(native(false, "10.0.0.1", 2049, NULL), 20049);
 }
 
 Test(policy, native_rules_that_cannot_be_are_left_out)

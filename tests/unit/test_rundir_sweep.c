@@ -211,6 +211,20 @@ Test(rundir_sweep, the_dead_go_after_an_hour)
 	cr_assert_not(exists(future));
 }
 
+Test(rundir_sweep, the_old_go_wherever_they_lie_among_the_recent)
+{
+	char name[24][48];
+
+	cr_assert(rr_rundir_use(dir));
+	for (int i = 0; i < 24; i++) {
+		strcpy(name[i], dead(100 + i, i & 1 ? 3700 : 3500));
+		touch(name[i]);
+	}
+	rr_rundir_sweep(dir, false);
+	for (int i = 0; i < 24; i++)
+		cr_assert_eq(exists(name[i]), !(i & 1), "%d", i);
+}
+
 Test(rundir_sweep, of_the_dead_the_newest_64_are_kept)
 {
 	long now = (long)time(NULL);

@@ -98,6 +98,23 @@ Test(shm_foreign, a_bell_with_a_descriptor_ends_the_connection)
 	end();
 }
 
+/* The app has closed its standard input. */
+Test(shm_foreign, a_descriptor_that_comes_as_number_0_goes_too)
+{
+	int s[2];
+	char none;
+
+	begin(false);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	cr_assert_eq(dup2(s[1], 0), 0);
+	close(s[1]);
+	rr_shm_drop_fd(0);
+	cr_assert_eq(recv(s[0], &none, 1, 0), 0, "closed, by whichever thread");
+	cr_assert_eq(dup2(s[0], 0), 0);
+	close(s[0]);
+	end();
+}
+
 /* It comes just after somebody has looked whether there is one. */
 static ssize_t recvmsg_too_early(int fd, struct msghdr *m, int flags)
 {

@@ -202,6 +202,24 @@ Test(shm_ages, a_message_held_for_2_30_positions_is_no_message_to_come, .init = 
 	cr_assert_eq(c->rx_pos, later);
 }
 
+Test(shm_ages, what_is_less_than_2_30_positions_ahead_is_to_come, .init = init, .fini = fini)
+{
+	struct rr_shm_slot *slot = rr_shm_slot(&s->peer, 0);
+
+	for (int skips = 0; skips < 2; skips++) {
+		_Atomic uint32_t *word = skips ? &slot->skip : &slot->seq;
+
+		atomic_store(&c->rx_pos, 0);
+		atomic_store(word, rr_shm_seq(1u << 30));
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 0);
+		cr_assert_eq(c->rx_pos, 0, "it lies behind");
+		atomic_store(word, rr_shm_seq((1u << 30) - 8));
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 0);
+		cr_assert_eq(c->rx_pos, 1, "the slot was passed over");
+		atomic_store(word, 0);
+	}
+}
+
 Test(shm_ages, a_skip_does_not_stay_behind_to_be_mistaken_for_one_to_come)
 {
 	uint64_t held;

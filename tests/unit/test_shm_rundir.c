@@ -28,11 +28,14 @@ static void only_file(void)
 Test(shm_rundir, the_run_directory_reaches_where_the_abstract_name_does_not)
 {
 	mode_t before = umask(077);
+	struct stat st;
 
 	p.cp.run_dir = p.sp.run_dir = dir;
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	umask(before);
 	cr_assert_eq(files_in(dir), 1);
+	cr_assert_eq(stat(container_of(p.c, struct rr_shm, qp)->path, &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0666, "for other users, too");
 	only_file();
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
 	cr_assert_eq(ops->join(p.c, &p.answer), 0);
@@ -139,6 +142,25 @@ Test(shm_rundir, files_of_killed_processes_are_swept)
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(files_in(dir), 1);
 	cr_assert_eq(access(path, F_OK), -1);
+}
+
+Test(shm_rundir, a_process_sweeps_once_a_minute)
+{
+	static const char name[] = "rdmarpc-0123456789abcdef0123456789abcdef";
+	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	p.cp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	ops->close(p.c);
+	memset(p.c, 0, ops->qp_size(&p.cp));
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", dir, name);
+	cr_assert_eq(bind(s, (void *)&sa, sizeof(sa)), 0);
+	close(s);
+	cr_assert_eq(utimensat(AT_FDCWD, sa.sun_path, old, 0), 0);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(unlink(sa.sun_path), 0, "it was just done");
 }
 
 Test(shm_rundir, young_and_foreign_files_are_not_swept)

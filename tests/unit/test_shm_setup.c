@@ -3,8 +3,10 @@
  * that gives up between them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/unit/shm_setup.h"
@@ -107,6 +109,44 @@ Test(shm_setup, a_server_that_never_came_is_no_connection)
 {
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(ops->join(p.c, &p.answer), -ECONNREFUSED);
+}
+
+Test(shm_setup, a_stranger_that_says_nothing_is_no_server)
+{
+	int stranger;
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	stranger = rr_shm_connect(&p.offer, NULL);
+	cr_assert_geq(stranger, 0);
+	cr_assert_eq(ops->join(p.c, &p.answer), -ECONNREFUSED);
+	rr_ownfd_close(stranger);
+}
+
+static struct rr_os counting;
+static int strangers_fds;
+
+/* Of a number that is free, or is another file's by now. */
+static int counting_shutdown(int fd, int how)
+{
+	strangers_fds += !rr_ownfd_is(fd);
+	return shutdown(fd, how);
+}
+
+/* By then its listeners' numbers may be the app's. */
+Test(shm_setup, a_join_that_fails_late_does_not_close_its_listeners_twice)
+{
+	counting = *rr_os;
+	counting.shutdown = counting_shutdown;
+	rr_os = &counting;
+	p.cp.run_dir = p.sp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(p.offer.bytes[1], 3, "both");
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	ops->close(p.s);
+	memset(p.s, 0, ops->qp_size(&p.sp));
+	strangers_fds = 0;
+	cr_assert_eq(ops->join(p.c, &p.answer), -ECANCELED);
+	cr_assert_eq(strangers_fds, 0);
 }
 
 /* req: rfc8166 3.3.3 #3 */
