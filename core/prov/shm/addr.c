@@ -272,14 +272,13 @@ static int connect_unix(const struct sockaddr_un *sa, socklen_t len)
 	return fd;
 }
 
-/* The file is opened before it is judged, and connected to by that descriptor, so that nobody
- * can put another one in its place in between. */
+/* The file is opened first, and connected to by that descriptor, so that no link that somebody
+ * has put there is followed. What is no socket the kernel refuses. */
 static int connect_file(const char *run_dir, const char name[NAME_LEN])
 {
 	int dir = open_sound(run_dir), file, rc = -ECONNREFUSED;
 	char path[NAME_LEN + 1] = "";
 	struct sockaddr_un sa;
-	struct stat st;
 
 	if (dir < 0)
 		return -EACCES;
@@ -288,8 +287,7 @@ static int connect_file(const char *run_dir, const char name[NAME_LEN])
 	rr_os->close(dir);
 	if (file < 0)
 		return rc;
-	if (!fstat(file, &st) && S_ISSOCK(st.st_mode))
-		rc = connect_unix(&sa, fd_addr(&sa, file, NULL));
+	rc = connect_unix(&sa, fd_addr(&sa, file, NULL));
 	rr_os->close(file);
 	return rc;
 }
