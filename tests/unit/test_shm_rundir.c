@@ -163,6 +163,35 @@ Test(shm_rundir, a_process_sweeps_once_a_minute)
 	cr_assert_eq(unlink(sa.sun_path), 0, "it was just done");
 }
 
+/* Whoever the process that was killed belonged to. */
+Test(shm_rundir, root_sweeps_for_others)
+{
+	static const char name[] = "rdmarpc-0123456789abcdef0123456789abcdef";
+	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (geteuid())
+		cr_skip("needs root");
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", dir, name);
+	cr_assert_eq(bind(s, (void *)&sa, sizeof(sa)), 0);
+	close(s);
+	cr_assert_eq(chown(sa.sun_path, 65534, 65534), 0);
+	cr_assert_eq(utimensat(AT_FDCWD, sa.sun_path, old, 0), 0);
+	p.cp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(access(sa.sun_path, F_OK), -1);
+}
+
+Test(shm_rundir, a_file_that_is_gone_leads_nowhere)
+{
+	p.cp.run_dir = p.sp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	only_file();
+	cr_assert_eq(unlink(container_of(p.c, struct rr_shm, qp)->path), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), -ECONNREFUSED);
+}
+
 Test(shm_rundir, young_and_foreign_files_are_not_swept)
 {
 	static const char *const names[] = { "rdmarpc-0123456789abcdef0123456789abcdef",

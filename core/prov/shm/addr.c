@@ -140,7 +140,7 @@ static int listen_file(struct rr_shm *q, int dir, const char *run_dir,
 	struct sockaddr_un sa;
 	int fd;
 
-	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) || !join_path(q->path, run_dir, name))
+	if (!join_path(q->path, run_dir, name))
 		return -EACCES;
 	memcpy(file, name, NAME_LEN);
 	fd = listen_unix(&sa, fd_addr(&sa, dir, name));

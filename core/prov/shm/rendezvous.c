@@ -329,7 +329,6 @@ static int join_region(struct rr_shm *q)
 	q->qp.wake_fd = rr_ownfd_raise(fd);
 	rr_shm_unlisten_joined(q, alone);
 	q->listener[0] = q->listener[1] = -1;
-	q->path[0] = '\0';
 	if (!fit_memory(q))
 		return -EFBIG;
 	rc = greet(q, q->qp.wake_fd, q->param.token + RR_SHM_PROOF);
