@@ -544,13 +544,12 @@ void rr_conf_bytes(struct rr_conf *c, const char *path, const char *bytes, size_
 
 /* --- rules in the environment: separated by ';', with spaces between their keys --- */
 
-/* One word of a rule, key=value. */
-static void parse_pair(struct parser *p, const char *text, struct rr_text word)
+/* One word of a rule, key=value, at p->at.column. */
+static void parse_pair(struct parser *p, struct rr_text word)
 {
 	const char *equals = memchr(word.p, '=', word.len);
 	struct rr_text key = { word.p, equals ? (uint32_t)(equals - word.p) : 0 }, value;
 
-	p->at.column = (uint32_t)(word.p - text) + 1;
 	if (!key.len) {
 		rr_conf_problem(p->c, &p->at, "'%.*s' is not 'key=value'; rule ignored",
 				(int)rr_min(word.len, 64u), word.p);
@@ -585,7 +584,7 @@ void rr_conf_rules(struct rr_conf *c, const char *name, const char *text, size_t
 		inside = true;
 		for (word = p; p + 1 < end && !ends_word(p[1]); p++)
 			;
-		parse_pair(&ps, text, (struct rr_text){ word, (uint32_t)(p + 1 - word) });
+		parse_pair(&ps, (struct rr_text){ word, (uint32_t)(p + 1 - word) });
 	}
 	end_rule(&ps);
 }

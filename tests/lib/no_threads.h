@@ -11,11 +11,13 @@
 
 /* As long as this is set, no thread can be made. */
 static _Atomic bool no_threads;
+static _Atomic unsigned threads_asked_for;
 
 int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
 	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
+	threads_asked_for++;
 	if (no_threads)
 		return EAGAIN;
 	*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");

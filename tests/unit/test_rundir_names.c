@@ -34,6 +34,13 @@ Test(rundir_names, opening_tells_whether_others_can_make_names_there)
 	}
 }
 
+Test(rundir_names, a_fifo_in_its_place_is_not_waited_for, .timeout = 60)
+{
+	cr_assert_eq(mkfifo(dir, 0700), 0);
+	cr_assert_eq(rr_rundir_open(dir, NULL), -1);
+	unlink(dir);
+}
+
 static const char *fault(const char *path)
 {
 	const char *f = rr_rundir_fault(path);

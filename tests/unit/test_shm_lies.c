@@ -145,6 +145,19 @@ Test(shm_lies, receives_given_back_that_were_never_used, .init = init, .fini = f
 	lost();
 }
 
+Test(shm_lies, receives_given_back_that_were_never_used_seen_by_a_send)
+{
+	shm_pair_open(&p, 4);
+	c = container_of(p.c, struct rr_shm, qp);
+	s = container_of(p.s, struct rr_shm, qp);
+	for (uint32_t i = 0; i < 4; i++)
+		ops->send_imm(p.c, i, 0);
+	atomic_store(&s->own.ctl->reposted, 5);
+	cr_assert_eq(ops->send_imm(p.c, 4, 0), -EPROTO);
+	lost();
+	fini();
+}
+
 Test(shm_lies, receives_taken_back, .init = init, .fini = fini)
 {
 	for (uint32_t i = 0; i < 4; i++)

@@ -184,6 +184,14 @@ Test(shm_parts, behind_an_empty_packet_there_may_be_more, .timeout = 20)
 	cr_assert(open_fds_get_to(fds + 1));
 }
 
+Test(shm_parts, there_is_no_thread_where_nothing_is_to_be_closed)
+{
+	cr_assert_not(rr_shm_burdened());
+	rr_shm_drop_fd(memory());
+	cr_assert_not(rr_shm_burdened());
+	cr_assert_eq(threads_asked_for, 0);
+}
+
 Test(shm_parts, without_a_thread_they_stay_until_there_is_one)
 {
 	no_threads = true;

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +18,16 @@
 #define ops (&rr_prov_shm)
 
 TestSuite(shm_rundir, .init = init, .fini = fini);
+
+static bool keeps_modes;	/* whoever asks */
+
+int fchmodat(int at, const char *path, mode_t mode, int flags)
+{
+	if (!keeps_modes && !flags)
+		return (int)syscall(SYS_fchmodat, at, path, mode);
+	errno = EPERM;
+	return -1;
+}
 
 /* Drops the abstract name from the offer, as if the peer were in another network namespace. */
 static void only_file(void)
@@ -62,7 +73,7 @@ Test(shm_rundir, a_run_directory_with_a_long_name_is_not_used)
 {
 	char deep[128];
 
-	snprintf(deep, sizeof(deep), "%s/%049d", dir, 0);
+	snprintf(deep, sizeof(deep), "%s/%048d", dir, 0);
 	cr_assert_eq(mkdir(deep, 0755), 0);
 	p.cp.run_dir = deep;
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
@@ -71,7 +82,7 @@ Test(shm_rundir, a_run_directory_with_a_long_name_is_not_used)
 	ops->close(p.c);
 	memset(p.c, 0, ops->qp_size(&p.cp));
 	cr_assert_eq(rmdir(deep), 0);
-	deep[strlen(deep) - 2] = '\0';	/* and this one just so */
+	deep[strlen(deep) - 1] = '\0';	/* and this one just so */
 	cr_assert_eq(mkdir(deep, 0755), 0);
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(files_in(deep), 1);
@@ -181,6 +192,15 @@ Test(shm_rundir, root_sweeps_for_others)
 	p.cp.run_dir = dir;
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(access(sa.sun_path, F_OK), -1);
+}
+
+Test(shm_rundir, a_file_that_others_could_not_use_is_taken_away)
+{
+	keeps_modes = true;
+	p.cp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert_eq(p.offer.bytes[1], 1, "by its abstract name alone");
+	cr_assert_eq(files_in(dir), 0);
 }
 
 Test(shm_rundir, a_file_that_is_gone_leads_nowhere)
