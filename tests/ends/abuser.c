@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* abuser ABUSE shm|tcp PORT SECONDS CONNECTIONS: a client that breaks no rule of the wire, but takes from the
+/* abuser ABUSE shm|tcp PORT CONNECTIONS: a client that breaks no rule of the wire, but takes from the
  * server what it can get: time, memory, descriptors. shm: on connections that it has upgraded. tcp: what
  * comes nearest to the same abuse without the library. The table at the end says which there are.
  *
- * Says "ready" on stdout when all connections are there, and last how often it did what it does. */
+ * Says "ready" on stdout when all connections are there, goes on until its stdin ends, and says last how often it did
+ * what it does. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,6 +372,14 @@ static void reopen(struct peer *p, const struct abuse *a, const struct sockaddr_
 	usleep(1000);
 }
 
+/* Whoever has started it has closed the pipe. */
+static bool is_over(void)
+{
+	struct pollfd in = { STDIN_FILENO, POLLIN, 0 };
+
+	return poll(&in, 1, 0) != 0;
+}
+
 static const struct abuse *find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(abuses) / sizeof(abuses[0]); i++)
@@ -383,21 +393,19 @@ int main(int argc, char **argv)
 	static struct peer peers[MOST];
 	struct sockaddr_in to;
 	const struct abuse *a;
-	rr_time end;
 	int n;
 
-	if (argc != 6)
+	if (argc != 5)
 		return 64;
 	a = find(argv[1]);
 	tcp = !strcmp(argv[2], "tcp");
 	to = rpc_address("127.0.0.1", atoi(argv[3]));
-	n = rr_min(atoi(argv[5]), MOST);
+	n = rr_min(atoi(argv[4]), MOST);
 	for (int i = 0; i < n; i++)
 		reopen(&peers[i], a, &to);
 	puts("ready");
 	fflush(stdout);
-	end = rr_now() + (rr_time)atoi(argv[4]) * RR_SEC;
-	while (rr_now() < end) {
+	while (!is_over()) {
 		for (int i = 0; i < n; i++) {
 			if (!peers[i].open || !a->again(&peers[i]))
 				reopen(&peers[i], a, &to);

@@ -6,7 +6,7 @@
 from ends import *
 import resource
 
-SECONDS = 1	# of each abuse, for each measurement
+SECONDS = 1	# of each measurement
 NOBODY = 65534
 LAB, OURS = 0x20005244, 0x20000001
 MIB = 1 << 20
@@ -82,13 +82,14 @@ def python(serve, **options):
 
 # --- what is measured ---
 
-def abuser(name, carrier, port, seconds, connections):
+def abuser(name, carrier, port, connections):
+    """Goes on until its stdin is closed: what is measured is measured under abuse, however long that takes."""
     def become():
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-    p = subprocess.Popen([ABUSER, name, carrier, str(port), str(seconds), str(connections)], preexec_fn=become,
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    p = subprocess.Popen([ABUSER, name, carrier, str(port), str(connections)], preexec_fn=become,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     procs.append(p)
     return p
 
@@ -157,7 +158,7 @@ class Abuse:
         counts = few_calls in self.expect or no_naps in self.expect
         seen = dict(carrier=carrier, connections=self.connections * self.processes, mem=-memory(server.pid),
                     mapped=-mapped(server.pid), fds=-descriptors(server.pid))
-        peers = [abuser(self.name, carrier, port, SECONDS + (2 if counts else 1), self.connections) for _ in range(self.processes)]
+        peers = [abuser(self.name, carrier, port, self.connections) for _ in range(self.processes)]
         for p in peers:
             same(p.stdout.readline(), 'ready\n', 'the abuser')
         waits = queued(server.pid)
