@@ -34,6 +34,31 @@ Test(rundir_names, opening_tells_whether_others_can_make_names_there)
 	}
 }
 
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	return st.st_mode & 07777;
+}
+
+/* The umask makes no difference. */
+Test(rundir_names, roots_is_for_all_to_look_into_and_a_users_for_the_user)
+{
+	umask(077);
+	cr_assert(rr_rundir_use(dir));
+	if (geteuid())
+		cr_skip("needs root");
+	cr_assert_eq(mode_of(dir), 0755);
+	rmdir(dir);
+	cr_assert_eq(chown(top, 12345, 12345), 0);
+	umask(0);
+	cr_assert_eq(seteuid(12345), 0);
+	cr_assert(rr_rundir_use(dir));
+	cr_assert_eq(mode_of(dir), 0700);
+	cr_assert_eq(seteuid(0), 0);
+}
+
 Test(rundir_names, a_fifo_in_its_place_is_not_waited_for, .timeout = 60)
 {
 	cr_assert_eq(mkfifo(dir, 0700), 0);

@@ -168,6 +168,9 @@ Test(shm_hello, a_hello_with_wrong_numbers_is_refused)
 	h.magic++;
 	cr_assert_eq(join_with(&h, sizeof(h), &fd, 1), -EPROTO);
 	h = good_hello();
+	h.size++;
+	cr_assert_eq(join_with(&h, sizeof(h), &fd, 1), -EPROTO);
+	h = good_hello();
 	h.version++;	/* of another release, and no lie */
 	cr_assert_eq(join_with(&h, sizeof(h), &fd, 1), -EPROTONOSUPPORT);
 	h.proof[0] ^= 1;
