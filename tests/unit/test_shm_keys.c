@@ -202,6 +202,17 @@ Test(shm_keys, generations_wrap_without_handle_0, .init = init, .fini = fini)
 	}
 }
 
+Test(shm_keys, handles_of_every_index_are_more_than_an_index, .init = init, .fini = fini)
+{
+	struct rr_shm *c = container_of(p.c, struct rr_shm, qp);
+
+	for (uint32_t i = 0; i < 4; i++) {
+		c->key_gen = i << 22;
+		expose(RR_RIGHT_READ);
+		cr_assert_eq(seg.handle >> RR_SHM_KEY_BITS, 1, "%u", i);
+	}
+}
+
 Test(shm_keys, send_with_invalidate_takes_the_key_before_the_message_is_seen,
      .init = init, .fini = fini)
 {
