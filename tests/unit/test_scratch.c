@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory for the length of one call: what is kept of it, and how much is asked for. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdint.h>
@@ -13,6 +14,27 @@ static bool is_mapped(void *mem)
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
 	return !msync((void *)((uintptr_t)mem & ~(page - 1)), page, MS_ASYNC);
+}
+
+/* The Makefile wraps mmap() and munmap(). */
+static size_t mapped, unmapped;		/* the last one's length; 0: none */
+
+void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+int __real_munmap(void *at, size_t n);
+int __wrap_munmap(void *at, size_t n);
+
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	mapped = n;
+	return __real_mmap(at, n, prot, flags, fd, off);
+}
+
+int __wrap_munmap(void *at, size_t n)
+{
+	unmapped = n;
+	errno = ENOMEM;		/* as where two maps would be too many */
+	return __real_munmap(at, n);
 }
 
 Test(scratch, what_was_given_back_is_taken_again)
@@ -52,5 +74,48 @@ Test(scratch, no_memory_for_it_is_no_error_of_the_apps)
 	cr_assert_null(rr_scratch_take(SIZE_MAX / 5), "larger than any address space");
 	cr_assert_eq(errno, EXDEV);
 	cr_assert_null(rr_scratch_take(SIZE_MAX / 3), "the next power of two would go round");
+	cr_assert_eq(errno, EXDEV);
+}
+
+Test(scratch, what_is_no_size_at_all_has_no_memory)
+{
+	mapped = 0;
+	cr_assert_null(rr_scratch_take(SIZE_MAX - 8), "with the head it would be next to nothing");
+	cr_assert_eq(mapped, 0);
+}
+
+enum { LEAST_PIECE = 16384, PIECE_HEAD = 16 };
+
+Test(scratch, what_fits_with_its_head_needs_no_more)
+{
+	char *mem = rr_scratch_take(LEAST_PIECE - PIECE_HEAD);
+
+	cr_assert_not_null(mem);
+	cr_assert_eq(mapped, LEAST_PIECE);
+	mem[LEAST_PIECE - PIECE_HEAD - 1] = 1;
+	cr_assert_not_null(rr_scratch_take(LEAST_PIECE - PIECE_HEAD + 1));
+	cr_assert_gt(mapped, LEAST_PIECE);
+}
+
+Test(scratch, what_fits_is_taken_again)
+{
+	void *mem = rr_scratch_take(1);
+
+	rr_scratch_give(mem);
+	mapped = 0;
+	cr_assert_eq(rr_scratch_take(LEAST_PIECE - PIECE_HEAD), mem);
+	cr_assert(!mapped && !unmapped);
+}
+
+Test(scratch, what_is_too_small_goes_and_errno_is_left_alone)
+{
+	void *mem = rr_scratch_take(1);
+
+	rr_scratch_give(mem);
+	mapped = 0;
+	errno = EXDEV;
+	cr_assert_not_null(rr_scratch_take(LEAST_PIECE - PIECE_HEAD + 1));
+	cr_assert_gt(mapped, LEAST_PIECE);
+	cr_assert_eq(unmapped, LEAST_PIECE);
 	cr_assert_eq(errno, EXDEV);
 }
