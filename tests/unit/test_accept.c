@@ -265,6 +265,18 @@ Test(accept, who_wants_no_name_is_told_none)
 	cr_assert_eq(rr_wrap_accept(listener, (struct sockaddr *)&a, NULL), fd);
 }
 
+Test(accept, who_wants_no_name_of_the_kernels_is_told_none)
+{
+	socklen_t len = sizeof(struct sockaddr_in);
+
+	so->flags &= ~(uint32_t)RR_SOCK_LISTENER;
+	accepted_conn = loose_conn();
+	rr_fake.server = server_conn;
+	rr_fake.named = hear_name;
+	cr_assert_geq(rr_wrap_accept(listener, NULL, &len), 0);
+	cr_assert_eq(heard.calls, 0);
+}
+
 /* --- waiting --- */
 
 static int looks_at_door, comes_at, comes_as;
@@ -408,6 +420,41 @@ Test(accept, at_an_unknown_listener_the_kernel_says_whether_it_is_tcp)
 	cr_assert_eq(connect(c, (struct sockaddr *)&a, sizeof(a)), 0);
 	fd = rr_wrap_accept(unix_listener, NULL, NULL);
 	cr_assert(fd >= 0 && !rr_fdt_has(fd));
+}
+
+static int accept_unix(int fd RR_UNUSED, struct sockaddr *addr RR_UNUSED, socklen_t *len RR_UNUSED)
+{
+	return socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
+static int protocol_asked;
+
+static int ask_option(int fd, int level, int name, void *val, socklen_t *len)
+{
+	protocol_asked += name == SO_PROTOCOL;
+	return getsockopt(fd, level, name, val, len);
+}
+
+Test(accept, at_a_known_listener_nobody_is_asked_whether_it_is_tcp)
+{
+	so->flags &= ~(uint32_t)RR_SOCK_LISTENER;
+	rr_real.getsockopt = ask_option;
+	assert_kernels(accept_one());
+	cr_assert_eq(protocol_asked, 0);
+}
+
+/* What had its number was closed unseen. */
+Test(accept, what_is_not_tcp_is_not_what_had_its_number_before)
+{
+	int peer, fd, unknown = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	fd = tcp(&peer);
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	close(fd);
+	cr_assert(rr_fdt_has(fd));
+	rr_real.accept = accept_unix;
+	cr_assert_eq(rr_wrap_accept(unknown, NULL, NULL), fd);
+	cr_assert_not(rr_fdt_has(fd));
 }
 
 Test(accept, a_connection_that_gets_the_number_0_has_its_name_too)

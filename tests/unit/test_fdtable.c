@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The fd table: which file is at which number, how long it lives, and what is noticed of numbers that have changed. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include "core/base/os.h"
 #include "preload/file.h"
 #include "tests/lib/fdtable_fakes.h"
+#include "tests/unit/played_clock.h"
 
 static struct rr_conn *const some_conn = (struct rr_conn *)0x1000;
 
@@ -459,19 +461,98 @@ Test(fdtable, sockets_of_several_slabs_are_apart_and_are_used_again)
 	close(fd);
 }
 
+Test(fdtable, a_socket_begins_anew_in_each_life)
+{
+	int fd = tcp();
+	struct rr_sock *so = rr_sock_new(fd);
+	struct stat st;
+
+	rr_file_put(&so->f);
+	so->f.fds = 3;
+	so->f.ino = 1;
+	so->conn = some_conn;
+	so->set = 4;
+	so->flags = RR_SOCK_PLAIN;
+	so->watches = (struct rr_ep_watch *)0x1000;
+	now = START;
+	cr_assert_eq(rr_sock_new(fd), so);
+	cr_assert(so->f.refs == 1 && !so->f.fds && !so->conn && !so->set && !so->flags && !so->watches);
+	cr_assert_eq(so->verified, START);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert(so->f.ino == st.st_ino && so->f.kind == RR_KIND_SOCK);
+}
+
+Test(fdtable, what_a_listener_serves_is_taken_back_with_it)
+{
+	struct rr_sock *so = rr_sock_new(tcp());
+
+	so->serves = 7;
+	rr_file_put(&so->f);
+	cr_assert(served_no_more == 7 && !so->serves);
+}
+
+Test(fdtable, a_set_whose_number_was_closed_unseen_has_no_connection)
+{
+	struct rr_file ep = { .refs = 1, .kind = RR_KIND_EPOLL };
+
+	rr_fdt_give(9, &ep);
+	rr_fdt_evict(9);
+	cr_assert(gone_sets == 1 && !unwatched && !vanished_conns);
+}
+
+Test(fdtable, a_socket_without_a_connection_vanishes_too)
+{
+	int fd = tcp();
+	struct rr_sock *so = rr_sock_new(fd);
+
+	rr_fdt_give(fd, &so->f);
+	errno = 77;
+	rr_fdt_evict(fd);
+	cr_assert(errno == 77 && unwatched == 1 && !vanished_conns && !so->f.refs);
+	tracked(fd);
+	rr_fdt_evict(fd);
+	cr_assert(errno == 77 && unwatched == 2 && vanished_conns == 1);
+}
+
+Test(fdtable, a_number_is_verified_once_in_a_tick)
+{
+	int fd = tcp(), other = tcp();
+	struct rr_sock *so;
+
+	now = START;
+	so = tracked(fd);
+	rr_file_hold(&so->f);
+	now += 4 * RR_MSEC;
+	cr_assert(rr_sock_check(so, fd));
+	cr_assert_eq(so->verified, now);
+	cr_assert_eq(dup2(other, fd), fd);
+	cr_assert(rr_sock_check(so, fd), "it was looked at in this tick");
+	now += 4 * RR_MSEC;
+	cr_assert_not(rr_sock_check(so, fd));
+	cr_assert_not(rr_fdt_has(fd));
+}
+
 /* (Sanitizers have an mmap() of their own.) */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static int meanwhile = -1, unmapped;
+static int meanwhile = -1, meanwhile_new = -1, unmapped;
 static struct rr_file *meanwhiles;
+static size_t last_unmapped;
+static bool no_memory;
 
-/* The first time, another thread needs the same leaf just then. */
+/* The first time, another thread needs the same leaf, or slab, just then. */
 void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
-	int number = meanwhile;
+	int number = meanwhile, new_of = meanwhile_new;
 
-	meanwhile = -1;
+	meanwhile = meanwhile_new = -1;
 	if (number >= 0)
 		rr_fdt_give(number, meanwhiles);
+	if (new_of >= 0)
+		meanwhiles = &rr_sock_new(new_of)->f;
+	if (no_memory) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
 #ifdef SYS_mmap2
 	return (void *)syscall(SYS_mmap2, at, n, prot, flags, fd, off >> 12);
 #else
@@ -482,6 +563,7 @@ void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 int munmap(void *at, size_t n)
 {
 	unmapped += n == RR_FDT_LEAF * sizeof(rr_fdt_slot);
+	last_unmapped = n;
 	return (int)syscall(SYS_munmap, at, n);
 }
 
@@ -497,5 +579,42 @@ Test(fdtable, a_leaf_that_another_thread_has_made_meanwhile_is_used_and_ours_goe
 	cr_assert_eq(unmapped, 1);
 	cr_assert_eq(rr_fdt_sock(fd), b);
 	cr_assert_eq(rr_fdt_sock(fd + 1), a);
+}
+
+/* The first slab has 16, and no system call; the next one has 32. */
+static void use_up_first_slab(int fd)
+{
+	for (int i = 0; i < 16; i++)
+		cr_assert_not_null(rr_sock_new(fd));
+}
+
+Test(fdtable, a_slab_that_another_thread_has_made_meanwhile_is_used_and_ours_goes)
+{
+	int fd = tcp();
+	struct rr_sock *so;
+
+	use_up_first_slab(fd);
+	meanwhile_new = fd;
+	so = rr_sock_new(fd);
+	cr_assert(so && &so->f != meanwhiles && so->f.refs == 1 && meanwhiles->refs == 1);
+	cr_assert_eq(last_unmapped, 32 * sizeof(*so));
+}
+
+Test(fdtable, without_memory_it_is_untracked)
+{
+	int fd = tcp();
+	struct rr_sock *so = rr_sock_new(fd);
+
+	no_memory = true;
+	errno = 77;
+	rr_fdt_give(700 * RR_FDT_LEAF, &so->f);
+	cr_assert(!rr_fdt_has(700 * RR_FDT_LEAF) && !so->f.refs);
+	cr_assert_eq(errno, 77);
+	use_up_first_slab(fd);
+	errno = 77;
+	cr_assert_null(rr_sock_new(fd));
+	cr_assert_eq(errno, 77);
+	no_memory = false;
+	cr_assert_not_null(rr_sock_new(fd));
 }
 #endif

@@ -5,6 +5,7 @@
 #include "core/base/os.h"
 #include "preload/looks.h"
 #include "preload/pollrest.h"
+#include "tests/unit/played_clock.h"
 
 static struct pollfd fds[8];
 
@@ -33,19 +34,29 @@ Test(looks, a_look_at_a_listener_is_remembered_for_this_array_alone)
 	cr_assert_eq(rr_looks_last(&other), 0);
 }
 
+/* Times are kept in microseconds. */
 Test(looks, it_is_recent_until_the_gap_is_over)
 {
 	struct rr_work w = listener_and_ours();
-	bool recent = false;
 
-	for (int i = 0; i < 1000 && !recent; i++) {	/* the thread may lose its CPU */
-		rr_looks_note(&w);
-		recent = rr_looks_recent(&w);
-	}
-	cr_assert(recent);
-	while (rr_now() < rr_looks_last(&w) + rr_looks_gap(&w))
-		;
+	now = START + 7 * RR_USEC;
 	cr_assert_not(rr_looks_recent(&w));
+	rr_looks_note(&w);
+	cr_assert_eq(rr_looks_last(&w), START + 7 * RR_USEC);
+	cr_assert_eq(rr_looks_gap(&w), 20 * RR_USEC);
+	now = START + 27 * RR_USEC - 1;
+	cr_assert(rr_looks_recent(&w));
+	now++;
+	cr_assert_not(rr_looks_recent(&w));
+}
+
+Test(looks, the_same_entries_are_another_array_if_there_are_more)
+{
+	struct rr_work w = listener_and_ours(), more = w;
+
+	more.n++;
+	cr_assert(noted(&w));
+	cr_assert_eq(rr_looks_last(&more), 0);
 }
 
 Test(looks, a_socket_that_this_process_connects_makes_it_forget)
@@ -56,6 +67,24 @@ Test(looks, a_socket_that_this_process_connects_makes_it_forget)
 	rr_looks_forget();
 	cr_assert_eq(rr_looks_last(&w), 0);
 	cr_assert_not(rr_looks_recent(&w));
+}
+
+Test(looks, it_forgets_all_arrays)
+{
+	enum { N = 500 };
+	static struct pollfd many[N][2];
+	struct rr_work w = listener_and_ours();
+
+	for (int i = 0; i < N; i++) {
+		w.fds = many[i];
+		rr_looks_note(&w);
+		cr_assert_gt(rr_looks_last(&w), 0, "%d", i);
+	}
+	rr_looks_forget();
+	for (int i = 0; i < N; i++) {
+		w.fds = many[i];
+		cr_assert_eq(rr_looks_last(&w), 0, "%d", i);
+	}
 }
 
 Test(looks, each_call_asks_where_the_array_has_anything_but_listeners)
@@ -95,4 +124,14 @@ Test(looks, a_long_array_has_its_pause_whatever_it_has)
 	cr_assert_gt(rr_looks_gap(&w), gap);
 	w.others = RR_POLL_MANY - 1;
 	cr_assert_not(noted(&w));
+}
+
+Test(looks, the_pause_is_longer_for_each_that_the_kernel_looks_at)
+{
+	struct rr_work w = { .fds = fds, .n = 100, .others = 40, .plain = 7, .resting = 5 };
+
+	cr_assert_eq(rr_looks_gap(&w), 4000 + 250 * 52);
+	w.standing = 3;		/* the set has these */
+	w.set = true;
+	cr_assert_eq(rr_looks_gap(&w), 4000 + 250 * 50);
 }
