@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/sock.h"
 #include "tests/lib/ready_test.h"
@@ -185,6 +186,7 @@ Test(accept, the_name_that_the_kernel_tells_is_the_connections_too)
 	cr_assert(heard.calls == 1 && heard.peer && heard.len == sizeof(a) && heard.port == client_port());
 	cr_assert_eq(a.sin_port, heard.port);
 	cr_assert_eq(so->f.refs, 1);
+	cr_assert_eq(rr_fdt_peek(fd)->refs, 1);
 }
 
 Test(accept, a_name_that_was_cut_is_not_told)
@@ -275,6 +277,66 @@ Test(accept, who_wants_no_name_of_the_kernels_is_told_none)
 	rr_fake.named = hear_name;
 	cr_assert_geq(rr_wrap_accept(listener, NULL, &len), 0);
 	cr_assert_eq(heard.calls, 0);
+}
+
+static int closed_conns, closed_fd = -1;
+
+static void note_conns_end(struct rr_conn *c, int fd RR_UNUSED)
+{
+	closed_conns += c == accepted_conn;
+}
+
+static int note_close(int fd)
+{
+	closed_fd = fd;
+	return 0;
+}
+
+/* A number at which nothing is gets no entry. What has been there was closed unseen. */
+Test(accept, who_comes_by_the_other_door_and_cannot_be_entered_is_let_go)
+{
+	int peer, fd = tcp(&peer), wake;
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	accepted_conn = loose_conn();
+	wake = accepted_conn->wake;
+	close(fd);
+	rr_fake.accept = native_accept;
+	rr_fake.close = note_conns_end;
+	rr_real.close = note_close;
+	door->accepts = fd;
+	cr_assert_eq(accept_one(), -1);
+	cr_assert_eq(errno, ENOMEM);
+	cr_assert(closed_conns == 1 && closed_fd == fd && !rr_fdt_has(fd));
+	cr_assert_eq(fcntl(wake, F_GETFD), -1, "the connection is freed");
+}
+
+static int accept_turned(struct rr_conn *l, int fd RR_UNUSED, int flags RR_UNUSED, struct rr_conn **out)
+{
+	l->face.state = RR_FAKE_TCP;
+	l->face.changed = true;
+	*out = accepted_conn;
+	return l->accepts;
+}
+
+/* The next to come by the other door is a new edge. */
+Test(accept, sets_learn_that_one_was_accepted_and_what_has_become_of_the_door)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int peer, set = rr_wrap_epoll_create1(0);
+	struct rr_ep_watch *w;
+
+	cr_assert_eq(rr_wrap_epoll_ctl(set, EPOLL_CTL_ADD, listener, &ev), 0);
+	w = so->watches;
+	cr_assert(w && !w->dry && w->form != RR_EP_PLAIN);
+	door->accepts = -ECONNABORTED;
+	cr_assert_eq(accept_one(), -1);
+	cr_assert_eq(w->dry, POLLIN);
+	accepted_conn = loose_conn();
+	rr_fake.accept = accept_turned;
+	door->accepts = tcp(&peer);
+	cr_assert_eq(accept_one(), door->accepts);
+	cr_assert_eq(w->form, RR_EP_PLAIN);
 }
 
 /* --- waiting --- */
