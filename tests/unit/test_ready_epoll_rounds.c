@@ -167,3 +167,130 @@ Test(ready_epoll_rounds, what_was_found_is_told_though_the_lock_cannot_be_had_ag
 	}
 	cr_assert(o.ev[0].events == EPOLLIN && o.ev[0].data.u64 == ((uint64_t)o.fd << 32 | 7));
 }
+
+/* --- what a wait does without the lock --- */
+
+static struct rr_ep_set *the_set(void)
+{
+	struct rr_file *f = rr_fdt_peek(o.ep);
+
+	return container_of(f, struct rr_ep_set, f);
+}
+
+Test(ready_epoll_rounds, who_cannot_have_the_lock_sees_nothing_and_does_not_spin)
+{
+	struct rr_ep_set *s = the_set();
+	struct rr_spin spin = { .now = START };
+
+	o.c->ready = POLLIN;
+	o.c->spin = RR_MSEC;
+	cr_assert(rr_ep_lock());
+	cr_assert_not(peek_spinning(s, &spin));
+	ask_spin(s, &spin);
+	cr_assert_eq(spin.want, 0);
+	cr_assert_not(rr_ep_lock(), "it is still the holder's");
+	rr_ep_unlock();
+	cr_assert(peek_spinning(s, &spin));
+	ask_spin(s, &spin);
+	cr_assert_eq(spin.want, RR_MSEC);
+}
+
+Test(ready_epoll_rounds, who_cannot_have_the_lock_does_not_sleep)
+{
+	struct rr_ep_set *s = the_set();
+	struct wait x = { .s = s, .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = START + RR_SEC, .nested = RR_TIME_NEVER };
+
+	cr_assert(rr_ep_lock());
+	cr_assert_eq(epwait_sleep_once(&x), -EINTR);
+	cr_assert(!sleeps && !s->sleepers);
+	cr_assert_not(rr_ep_lock());
+	rr_ep_unlock();
+}
+
+static int sleep_and_lock(int epfd, struct epoll_event *evs, int max, int timeout, const sigset_t *mask)
+{
+	int n = sleep_played(epfd, evs, max, timeout, mask);
+
+	cr_assert(rr_ep_lock());
+	return n;
+}
+
+Test(ready_epoll_rounds, who_cannot_have_the_lock_after_its_sleep_was_interrupted)
+{
+	rr_real.epoll_pwait = sleep_and_lock;
+	errno = 0;
+	cr_assert_eq(look(&o, 20), -1);
+	cr_assert_eq(errno, EINTR);
+	cr_assert(sleeps == 1 && !the_set()->sleepers);
+	cr_assert_not(rr_ep_lock());
+	rr_ep_unlock();
+}
+
+/* --- where no watch is ours --- */
+
+static void be_plain(void)
+{
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert_eq(the_set()->tagged, 0);
+}
+
+Test(ready_epoll_rounds, the_kernels_sleep_ends_when_sets_within_sets_are_due)
+{
+	be_plain();
+	shows_until[0] = START + 5 * RR_MSEC;
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert(sleeps == 2 && timeouts[0] == 5 && timeouts[1] == 15);
+	cr_assert_eq(shows, 2);
+}
+
+Test(ready_epoll_rounds, the_kernels_sleep_is_one_where_none_is_due)
+{
+	be_plain();
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert(sleeps == 1 && timeouts[0] == 20 && shows == 1);
+	cr_assert_eq(the_set()->sleepers, 0);
+}
+
+/* One was tagged after the wait had looked whether any was. */
+Test(ready_epoll_rounds, one_that_becomes_ours_before_the_sleep_is_waited_for)
+{
+	struct rr_ep_set *s = the_set();
+	struct wait x = { .s = s, .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = START + RR_SEC, .nested = RR_TIME_NEVER };
+	int n;
+
+	cr_assert_eq(s->tagged, 1);
+	cr_assert_not(wait_plain(&x, &n));
+	cr_assert(!sleeps && !s->sleepers);
+}
+
+/* --- spinning --- */
+
+Test(ready_epoll_rounds, what_the_kernel_has_before_a_spin_is_told_at_once)
+{
+	int pipes[2];
+
+	cr_assert_eq(pipe(pipes), 0);
+	ctl(o.ep, EPOLL_CTL_ADD, pipes[0], EPOLLIN);
+	cr_assert_eq(write(pipes[1], "x", 1), 1);
+	o.c->spin = RR_MSEC;
+	rr_real.epoll_wait = counted_wait;
+	cr_assert_eq(look(&o, 20), 1);
+	cr_assert(asked == 1 && !sleeps);
+}
+
+/* Its connection has gone meanwhile. */
+Test(ready_epoll_rounds, a_watch_without_a_connection_is_passed_over)
+{
+	struct one p = { .ep = o.ep, .fd = tcp(&p.peer) };
+	struct rr_ep_set *s = the_set();
+
+	p.c = rr_fake_conn(p.fd, RR_FAKE_CARRIED);
+	ctl(o.ep, EPOLL_CTL_ADD, p.fd, EPOLLIN);
+	cr_assert(s->first && s->first->next && s->first->next->so->conn == p.c);
+	p.c->ready = POLLIN;
+	o.c->ready = POLLIN;
+	cr_assert_eq(peek_active(s, NULL), o.c);
+	o.c->face.state = RR_FAKE_TCP;
+	cr_assert_eq(peek_active(s, NULL), p.c);
+	o.c->face.state = RR_FAKE_CARRIED;
+}
