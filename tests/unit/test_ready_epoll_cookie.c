@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The numbers that no app's epoll data is likely to be. */
+#include "core/base/os.h"
 #include "tests/unit/ready_epoll.h"
 
+static bool random_played(void *buf, size_t n);
+
+#define rr_os_random random_played
 #include "preload/epset.c"
+#undef rr_os_random
+
+static bool no_random;
+
+static bool random_played(void *buf, size_t n)
+{
+	return !no_random && rr_os_random(buf, n);
+}
 
 /* The first outputs of splitmix64 (Vigna's reference code) for the seed 1234567. */
 Test(ready_epoll_cookie, numbers_are_those_of_splitmix64)
@@ -24,6 +36,19 @@ Test(ready_epoll_cookie, the_seed_is_random)
 	random_state = 0;
 	first = random64();
 	cr_assert_neq(random_state, 0);
+	random_state = 0;
+	cr_assert_neq(random64(), first);
+}
+
+/* The clock then has to do. */
+Test(ready_epoll_cookie, without_a_random_seed_each_moment_has_its_numbers)
+{
+	uint64_t first;
+
+	no_random = true;
+	random_state = 0;
+	first = random64();
+	cr_assert_neq(random_state, UINT64_C(0x9e3779b97f4a7c15), "of no seed");
 	random_state = 0;
 	cr_assert_neq(random64(), first);
 }
