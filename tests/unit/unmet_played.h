@@ -118,7 +118,7 @@ static void begin(bool server, uint32_t flags)
 	errno = ESRCH;
 }
 
-static void arrives(const void *p, size_t n)
+static inline void arrives(const void *p, size_t n)
 {
 	int have = 0, had = 0;
 
@@ -128,7 +128,7 @@ static void arrives(const void *p, size_t n)
 		cr_assert_eq(ioctl(fd, FIONREAD, &have), 0);
 }
 
-static void ends(void)
+static inline void ends(void)
 {
 	struct pollfd p = { peer, 0, 0 };
 
@@ -138,7 +138,7 @@ static void ends(void)
 	cr_assert_eq(poll(&p, 1, 10000), 1);
 }
 
-static bool reads(size_t room, ssize_t *rc)
+static inline bool reads(size_t room, ssize_t *rc)
 {
 	struct iovec iov = { got, room };
 	bool is = rr_unmet_recv(fd, &iov, 1, 0, rc);
@@ -149,7 +149,7 @@ static bool reads(size_t room, ssize_t *rc)
 	return is;
 }
 
-static bool writes(const void *p, size_t n, ssize_t *rc)
+static inline bool writes(const void *p, size_t n, ssize_t *rc)
 {
 	struct iovec iov = { (void *)(uintptr_t)p, n };
 	bool is;
@@ -163,7 +163,7 @@ static bool writes(const void *p, size_t n, ssize_t *rc)
 	return is;
 }
 
-static bool is_told(short revents)
+static inline bool is_told(short revents)
 {
 	struct pollfd p = { fd, POLLIN, revents };
 	bool is = rr_unmet_told(&p);
@@ -172,14 +172,14 @@ static bool is_told(short revents)
 	return is;
 }
 
-static bool is_seen(short events)
+static inline bool is_seen(short events)
 {
 	struct pollfd p = { fd, events, 0 };
 
 	return rr_unmet_seen(&p);
 }
 
-static int queued(void)
+static inline int queued(void)
 {
 	int n = -1;
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the calls by their names do with a connection that has not been met, or that nobody could meet. */
+#include "tests/unit/unmet_played.h"
+
+static int pipes;
+
+static void on_pipe(int sig RR_UNUSED)
+{
+	pipes++;
+}
+
+static void begin_server(void)
+{
+	rr_real_bind();
+	begin(true, RR_SOCK_ACCEPTED);
+}
+
+TestSuite(unmet_calls, .init = begin_server, .timeout = 60);
+
+static void assert_unmet(void)
+{
+	cr_assert(rr_unmet_is(so) && !told.made && so->f.refs == 2 && errno == ESRCH);
+}
+
+Test(unmet_calls, a_call_and_its_reply)
+{
+	struct iovec iov = { got, sizeof(got) };
+
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), CALL);
+	assert_unmet();
+	cr_assert_eq(memcmp(got, call, CALL), 0);
+	cr_assert_eq(rr_wrap_send(fd, reply, REPLY_LEN, 0), REPLY_LEN);
+	assert_unmet();
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_readv(fd, &iov, 1), CALL);
+	cr_assert_eq(rr_wrap_write(fd, reply, REPLY_LEN), REPLY_LEN);
+	assert_unmet();
+	cr_assert(so->unmet.past.nin == 2 && so->unmet.past.nout == 2);
+}
+
+Test(unmet_calls, who_replies_to_nobody_is_told_by_a_signal_unless_it_wants_none)
+{
+	signal(SIGPIPE, on_pipe);
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_read(fd, got, sizeof(got)), CALL);
+	refusal = EPIPE;
+	cr_assert_eq(rr_wrap_send(fd, reply, REPLY_LEN, MSG_NOSIGNAL), -1);
+	cr_assert(errno == EPIPE && !pipes);
+	cr_assert_eq(rr_wrap_send(fd, reply, REPLY_LEN, 0), -1);
+	cr_assert(errno == EPIPE && pipes == 1);
+	refusal = ECONNRESET;
+	cr_assert_eq(rr_wrap_send(fd, reply, REPLY_LEN, 0), -1);
+	cr_assert(errno == ECONNRESET && pipes == 1);
+	cr_assert(rr_unmet_is(so) && so->f.refs == 2);
+}
+
+/* There is no memory for a connection. */
+Test(unmet_calls, of_a_reply_that_went_in_part_it_is_told_how_much)
+{
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_read(fd, got, sizeof(got)), CALL);
+	made = NULL;
+	most = 10;
+	cr_assert_eq(rr_wrap_send(fd, reply, REPLY_LEN, 0), 10);
+	cr_assert(errno == ESRCH && told.made == 1 && !rr_unmet_is(so) && so->f.refs == 2);
+	cr_assert_eq(recv(peer, got, sizeof(got), MSG_DONTWAIT), 10);
+	/* From here on it is the kernel's. */
+	most = 0;
+	cr_assert_eq(rr_wrap_send(fd, reply + 10, REPLY_LEN - 10, 0), REPLY_LEN - 10);
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_recv(fd, got, 4, MSG_PEEK), 4);
+	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), CALL);
+	cr_assert(told.made == 1 && so->f.refs == 2);
+}
+
+Test(unmet_calls, of_one_that_nobody_could_meet_all_is_the_kernels)
+{
+	struct iovec iov[2] = { { reply, 4 }, { reply + 4, REPLY_LEN - 4 } };
+	struct mmsghdr m = { .msg_hdr = { .msg_iov = iov, .msg_iovlen = 2 } };
+
+	made = NULL;
+	cr_assert_eq(rr_wrap_sendmmsg(fd, &m, 1, 0), 1);
+	cr_assert(m.msg_len == REPLY_LEN && told.made == 1 && so->f.refs == 2);
+	cr_assert_eq(recv(peer, got, sizeof(got), MSG_DONTWAIT), REPLY_LEN);
+	cr_assert_eq(memcmp(got, reply, REPLY_LEN), 0);
+}
+
+static int kernel_polls;
+
+static int counted_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	kernel_polls++;
+	return poll(p, n, timeout);
+}
+
+static int counted_ppoll(struct pollfd *p, nfds_t n, const struct timespec *ts, const sigset_t *mask)
+{
+	kernel_polls++;
+	return ppoll(p, n, ts, mask);
+}
+
+/* What the kernel reports is looked at once in a tick. */
+Test(unmet_calls, a_poll_finds_what_is_there)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	rr_real.poll = counted_poll;
+	rr_real.ppoll = counted_ppoll;
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_poll(&p, 1, 1000), 1);
+	cr_assert(p.revents == POLLIN && told.judged == CALL && kernel_polls > 0);
+	assert_unmet();
+	kernel_polls = 0;
+	p.events = POLLIN | POLLRDNORM;
+	p.revents = 0;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 1000), 1);
+	cr_assert(p.revents == (POLLIN | POLLRDNORM) && !kernel_polls);
+	assert_unmet();
+	now++;
+	p.events = POLLIN;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 1000), 1);
+	cr_assert(p.revents == POLLIN && kernel_polls > 0);
+	assert_unmet();
+}
+
+Test(unmet_calls, what_is_no_call_is_met_in_a_poll)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	first = 0;
+	arrives(call, CALL);
+	made->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(&p, 1, 1000), 1);
+	cr_assert(p.revents == POLLIN && told.made == 1 && !rr_unmet_is(so) && so->f.refs == 2);
+}
