@@ -575,6 +575,9 @@ void rr_conn_fork_failed(struct rr_conn *c)
 
 void rr_conn_daemon(void)
 {
+	spoil_errno();
+	if (rr_fake.daemon)
+		rr_fake.daemon();
 }
 
 bool rr_conn_move_fd(int fd)

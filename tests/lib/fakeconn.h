@@ -71,6 +71,7 @@ struct rr_fake_script {
 	struct rr_conn *(*dial)(int fd, const struct sockaddr *peer, socklen_t len);
 	int (*dialed)(struct rr_conn *c, int fd, bool wait);
 	void (*fork)(struct rr_conn *c, const char *when);	/* "nears", "forked", "failed" */
+	void (*daemon)(void);
 	void (*early)(struct rr_conn *c);
 	void (*setup)(const struct rr_conn_params *p);
 	uint32_t (*serves)(int fd);

@@ -7,22 +7,36 @@
 #include <string.h>
 
 static void *load_played(const char *path, int flags);
+static int where_played(const void *addr, Dl_info *me);
 static void *find_played(void *handle, const char *name);
 
+#define dladdr(addr, me) where_played(addr, me)
 #define dlopen(path, flags) load_played(path, flags)
 #define dlsym(handle, name) find_played(handle, name)
 #include "preload/diag_plugin.c"
+#undef dladdr
 #undef dlopen
 #undef dlsym
 
 static char said[500];
 static int loads, plugin;
 static bool none;	/* there is no plugin */
+static const char *own_file = "/usr/lib/librpcrdma_shim.so";
+static bool nowhere;	/* nobody knows which file this is */
+static char loaded_path[100];
+
+static int where_played(const void *addr, Dl_info *me)
+{
+	cr_assert_eq(addr, &rr_diag_hook);
+	me->dli_fname = own_file;
+	return !nowhere;
+}
 
 static void *load_played(const char *path, int flags)
 {
 	cr_assert(strstr(path, PLUGIN) && flags == (RTLD_NOW | RTLD_LOCAL), "%s", path);
 	loads++;
+	snprintf(loaded_path, sizeof(loaded_path), "%s", path);
 	errno = ENOENT;
 	return none ? NULL : &plugin;
 }
@@ -86,4 +100,33 @@ Test(diag_plugin, it_is_off_unless_it_is_asked_for)
 	rr_diag_setup(false);
 	rr_diag("fdopen", 8);
 	cr_assert(!loads && !said[0]);
+}
+
+Test(diag_plugin, the_plugin_is_where_the_library_is)
+{
+	rr_diag("fdopen", 8);
+	cr_assert_str_eq(loaded_path, "/usr/lib/" PLUGIN);
+	cr_assert_str_eq(self, own_file);
+}
+
+Test(diag_plugin, or_where_the_loader_finds_it)
+{
+	own_file = "librpcrdma_shim.so";
+	rr_diag("fdopen", 8);
+	cr_assert_str_eq(loaded_path, PLUGIN);
+}
+
+Test(diag_plugin, who_does_not_know_its_file_has_none)
+{
+	nowhere = true;
+	rr_diag("fdopen", 8);
+	cr_assert(!loads && errno == EXDEV && !rr_guard_depth());
+	cr_assert(strstr(said, "fd 8: fdopen; called from\n"), "%s", said);
+}
+
+Test(diag_plugin, nor_has_who_has_no_name)
+{
+	own_file = NULL;
+	rr_diag("fdopen", 8);
+	cr_assert(!loads && errno == EXDEV && !rr_guard_depth());
 }
