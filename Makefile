@@ -154,6 +154,7 @@ test_conn_steps_client_LD := $(test_conn_steps_LD)
 test_conn_steps_along_LD := $(test_conn_steps_LD)
 test_rundir_LD := -Wl,--wrap=mkdir
 test_statseg_LD := -Wl,--wrap=mmap
+test_accept_LD := -Wl,--wrap=rr_os_nap
 test_scratch_LD := -Wl,--wrap=mmap,--wrap=munmap
 test_conn_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \
     carrier_free carrier_establish carrier_call upgrade_carry anchor_poll guests_each guests_full loopback_connect loopback_end \

@@ -423,6 +423,40 @@ Test(accept, a_process_that_defers_gives_the_family_a_moment)
 	cr_assert_geq(rr_now() - from, 5 * RR_MSEC);
 }
 
+/* The Makefile wraps it. */
+static int defer_naps;
+
+void __real_rr_os_nap(rr_time t);
+void __wrap_rr_os_nap(rr_time t);
+
+void __wrap_rr_os_nap(rr_time t)
+{
+	defer_naps += t == 5 * RR_MSEC;
+	__real_rr_os_nap(t);
+}
+
+Test(accept, who_does_not_defer_and_who_has_nothing_to_leave_to_others_does_not_nap)
+{
+	struct timeval tv = { 0, 1000 };
+
+	door->accepts = -EAGAIN;
+	assert_kernels(accept_one());
+	cr_assert_eq(defer_naps, 0);
+	door->face.state = RR_FAKE_WAITING;
+	rr_fake.defers = family_takes;
+	cr_assert_eq(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	cr_assert_eq(accept_one(), -1);
+	cr_assert(errno == EAGAIN && defer_calls > 0 && !defer_naps);
+}
+
+Test(accept, a_connection_of_the_kernels_gets_the_number_0_while_it_waits_at_both_doors)
+{
+	door->accepts = -EAGAIN;
+	close(0);
+	cr_assert_eq(accept_one(), 0);
+	cr_assert(rr_fdt_has(0));
+}
+
 /* --- too many files --- */
 
 static int full_calls, scarce_calls;
@@ -464,6 +498,22 @@ Test(accept, where_there_are_too_many_files_one_of_ours_is_given_back)
 		cr_assert_eq(four ? rr_wrap_accept4(listener, NULL, NULL, 0) : accept_one(), -1);
 		cr_assert(full_calls == 3 && scarce_calls == 2);
 	}
+}
+
+/* Its listener does not block: no time-out counts, and the kernel says that there is nothing. */
+Test(accept, who_does_not_wait_is_told_by_the_kernel)
+{
+	struct timeval tv = { 0, 1000 };
+
+	take_client();
+	door->accepts = -EAGAIN;
+	door->face.state = RR_FAKE_WAITING;
+	cr_assert_eq(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	cr_assert_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	rr_real.accept = full_accept;
+	full_calls = 1;
+	cr_assert_eq(accept_one(), -1);
+	cr_assert(errno == ECONNABORTED && full_calls == 2);
 }
 
 /* --- listeners that are unknown --- */

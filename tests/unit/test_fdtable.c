@@ -532,9 +532,26 @@ Test(fdtable, a_number_is_verified_once_in_a_tick)
 	cr_assert_not(rr_fdt_has(fd));
 }
 
+Test(fdtable, leaves_are_apart)
+{
+	struct rr_sock *so = rr_sock_new(tcp());
+
+	rr_fdt_give(RR_FDT_LEAF, &so->f);
+	cr_assert(rr_fdt_has(RR_FDT_LEAF) && !rr_fdt_has(0) && !rr_fdt_has(2 * RR_FDT_LEAF));
+	cr_assert_eq(rr_fdt_next(0), RR_FDT_LEAF);
+}
+
+Test(fdtable, a_server_may_have_many_sockets)
+{
+	int fd = tcp();
+
+	for (int i = 0; i < 140000; i++)
+		cr_assert_not_null(rr_sock_new(fd));
+}
+
 /* (Sanitizers have an mmap() of their own.) */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static int meanwhile = -1, meanwhile_new = -1, unmapped;
+static int meanwhile = -1, meanwhile_new = -1, mapped, unmapped;
 static struct rr_file *meanwhiles;
 static size_t last_unmapped;
 static bool no_memory;
@@ -544,6 +561,7 @@ void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 {
 	int number = meanwhile, new_of = meanwhile_new;
 
+	mapped++;
 	meanwhile = meanwhile_new = -1;
 	if (number >= 0)
 		rr_fdt_give(number, meanwhiles);
@@ -616,5 +634,14 @@ Test(fdtable, without_memory_it_is_untracked)
 	cr_assert_eq(errno, 77);
 	no_memory = false;
 	cr_assert_not_null(rr_sock_new(fd));
+}
+
+Test(fdtable, for_a_number_beyond_the_table_nothing_is_mapped)
+{
+	int fd = tcp(), was = mapped;
+	struct rr_sock *so = rr_sock_new(fd);
+
+	rr_fdt_give(1 << 20, &so->f);
+	cr_assert(mapped == was && !so->f.refs);
 }
 #endif

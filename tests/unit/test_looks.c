@@ -112,6 +112,11 @@ Test(looks, each_call_asks_where_the_array_has_anything_but_listeners)
 	cr_assert(noted(&w));
 	w.listeners = w.others = 0;
 	cr_assert_not(noted(&w));
+	/* What was noted of it before does not count either. */
+	w = listener_and_ours();
+	cr_assert(noted(&w));
+	w.plain = 1;
+	cr_assert_eq(rr_looks_last(&w), 0);
 }
 
 Test(looks, a_long_array_has_its_pause_whatever_it_has)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* select() and pselect(): which bits show in which set, words and their edges, times, and what is the kernel's to refuse. */
 #include <errno.h>
+#include <sys/resource.h>
 #include <limits.h>
 
 #include "tests/lib/ready_test.h"
@@ -383,4 +384,72 @@ Test(ready_select, a_wake_up_for_something_no_set_asks_for_does_not_end_pselect)
 	cr_assert_eq(rr_wrap_pselect(fd + 1, NULL, &w, NULL, &ts, NULL), 0);
 	cr_assert_geq(rr_now() - from, 40 * RR_MSEC);
 	finish(&l);
+}
+
+/* Both lie in one word of the set. */
+Test(ready_select, urgent_data_is_exceptional)
+{
+	int peer, fd = tcp(&peer), p[2], u[2] = { tcp(&p[0]), tcp(&p[1]) };
+	struct pollfd told[2] = { { u[0], POLLPRI, 0 }, { u[1], POLLPRI, 0 } };
+	fd_set r, x;
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED)->ready = POLLIN;
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(send(p[i], "!", 1, MSG_OOB), 1);
+		cr_assert_eq(poll(&told[i], 1, 10000), 1);
+	}
+	FD_ZERO(&r);
+	FD_ZERO(&x);
+	FD_SET(fd, &r);
+	for (int i = 0; i < 2; i++)
+		FD_SET(u[i], &x);
+	FD_SET(fd, &x);
+	cr_assert_eq(rr_wrap_select(64, &r, NULL, &x, NULL), 3);
+	cr_assert(FD_ISSET(fd, &r) && FD_ISSET(u[0], &x) && FD_ISSET(u[1], &x) && !FD_ISSET(fd, &x));
+}
+
+static void on_signal(int sig RR_UNUSED)
+{
+}
+
+Test(ready_select, a_signal_leaves_the_sets_and_tells_the_time_left)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct later l = { .c = c, .what = interrupt };
+	struct timeval tv = { 100, 0 };
+	fd_set r, was;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	FD_ZERO(&r);
+	FD_SET(fd, &r);
+	was = r;
+	start(&l);
+	cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), -1);
+	cr_assert_eq(errno, EINTR);
+	finish(&l);
+	cr_assert_eq(memcmp(&r, &was, sizeof(r)), 0);
+	cr_assert(tv.tv_sec > 50 && tv.tv_sec < 100);
+}
+
+Test(ready_select, without_memory_many_cannot_be_waited_for)
+{
+	int peer, fd = tcp(&peer), rc, err;
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 0, 0 };
+	struct rlimit was, none;
+	fd_set r, before;
+
+	c->ready = POLLIN;
+	memset(&r, 0xff, sizeof(r));
+	before = r;
+	cr_assert_eq(getrlimit(RLIMIT_AS, &was), 0);
+	none = (struct rlimit){ 4096, was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	rc = rr_wrap_select(FD_SETSIZE, &r, NULL, NULL, &tv);
+	err = errno;
+	setrlimit(RLIMIT_AS, &was);
+	cr_assert(rc == -1 && err == ENOMEM, "%d %d", rc, err);
+	cr_assert_eq(memcmp(&r, &before, sizeof(r)), 0);
 }

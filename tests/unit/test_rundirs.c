@@ -3,11 +3,49 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "config/rundir.h"
 #include "core/base/compiler.h"
-#include "preload/rundirs.h"
+#include "core/base/log.h"
+
+static bool find_played(const char *configured, const char *xdg, char *out);
+
+#define rr_rundir_find find_played
+#include "preload/rundirs.c"
+#undef rr_rundir_find
+
 #include "tests/unit/rundir.h"
 
-TestSuite(rundirs, .init = make, .fini = clean);
+/* How many more look while the first one does. */
+static int others, deepest;
+static const char *last;
+
+static bool find_played(const char *configured, const char *xdg, char *out)
+{
+	if (others > 0) {
+		others--;
+		deepest++;
+		last = rr_rundirs_own();
+	}
+	return rr_rundir_find(configured, xdg, out);
+}
+
+static char said[500];
+
+static bool keep(enum rr_log_level level RR_UNUSED, const char *text, unsigned len, unsigned at)
+{
+	size_t have = strlen(said);
+
+	snprintf(said + have, sizeof(said) - have, "%.*s", (int)(len - at), text + at);
+	return true;
+}
+
+static void begin_dirs(void)
+{
+	make();
+	rr_log_setup(RR_LOG_WARN, keep);
+}
+
+TestSuite(rundirs, .init = begin_dirs, .fini = clean);
 
 static bool is_there(void)
 {
@@ -26,6 +64,7 @@ Test(rundirs, are_made_when_they_are_asked_for)
 	rmdir(dir);
 	cr_assert_str_eq(rr_rundirs_own(), dir, "found once is found for ever");
 	cr_assert_not(is_there());
+	cr_assert_str_eq(said, "");
 }
 
 Test(rundirs, there_may_be_none)
@@ -35,6 +74,7 @@ Test(rundirs, there_may_be_none)
 	cr_assert_str_eq(rr_rundirs_own(), "");
 	cr_assert_str_eq(rr_rundirs_meet(), "");
 	cr_assert_eq(errno, 77);
+	cr_assert_str_eq(said, "warn: run directory /dev/null: is a symbolic link, or not a directory; statistics are kept in memory\n");
 }
 
 static pthread_barrier_t together;
@@ -60,4 +100,27 @@ Test(rundirs, threads_that_ask_at_once_get_one_answer)
 	for (int i = 0; i < 6; i++)
 		cr_assert_eq(got[i], got[0]);
 	cr_assert_str_eq(got[0], dir);
+}
+
+/* The others are signal handlers, say. */
+Test(rundirs, each_that_looks_has_room_of_its_own_and_the_last_answer_is_no_other)
+{
+	const char *own;
+
+	rr_rundirs_setup(dir);
+	others = 7;
+	own = rr_rundirs_own();
+	cr_assert_str_eq(own, dir);
+	cr_assert(deepest == 7 && last == own && rr_rundirs_own() == own);
+}
+
+Test(rundirs, who_finds_no_room_does_without)
+{
+	rr_rundirs_setup(dir);
+	others = 8;
+	errno = 77;
+	cr_assert_str_eq(rr_rundirs_own(), dir);
+	cr_assert_eq(deepest, 8);
+	cr_assert_eq(errno, 77);
+	cr_assert_str_eq(rr_rundirs_own(), dir);
 }
