@@ -615,6 +615,9 @@ Test(fdtable, a_slab_that_another_thread_has_made_meanwhile_is_used_and_ours_goe
 	meanwhile_new = fd;
 	so = rr_sock_new(fd);
 	cr_assert(so && &so->f != meanwhiles && so->f.refs == 1 && meanwhiles->refs == 1);
+	mapped = 0;
+	cr_assert_not_null(rr_sock_new(fd));
+	cr_assert_eq(mapped, 0, "it is there");
 	cr_assert_eq(last_unmapped, 32 * sizeof(*so));
 }
 
