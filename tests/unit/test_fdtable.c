@@ -57,6 +57,7 @@ Test(fdtable, what_is_given_is_found_and_what_is_taken_is_not)
 	cr_assert_eq(rr_fdt_take(fd, &last), &so->f);
 	cr_assert(last);
 	cr_assert_not(rr_fdt_has(fd));
+	cr_assert_null(rr_fdt_get(fd));
 	cr_assert_eq(freed_conns, 0, "the taker still holds it");
 	so->flags = RR_SOCK_UNMET;
 	rr_unmet_n = 2;

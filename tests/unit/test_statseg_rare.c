@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The statistics segment where something fails, or somebody else makes it: what is left, and what is there in its
+ * place; and who stops upgrades. The Makefile wraps what is played here. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "core/base/compiler.h"
+#include "core/base/os.h"
+#include "core/base/ownfd.h"
+#include "core/base/stats_abi.h"
+#include "preload/statseg.h"
+#include "tests/unit/rundir.h"
+
+static const char *no_dir(void)
+{
+	return "";
+}
+
+static const char *its_dir(void)
+{
+	return dir;
+}
+
+static void begin_rare(void)
+{
+	make();
+	cr_assert(rr_rundir_use(dir));
+	rr_statseg_setup(its_dir, "/host");
+	errno = EXDEV;
+}
+
+TestSuite(statseg_rare, .init = begin_rare, .fini = clean, .timeout = 60);
+
+/* --- what is played --- */
+
+static bool no_lock, no_room, sweeper_removes;
+
+bool __real_rr_segment_hold(int fd);
+bool __wrap_rr_segment_hold(int fd);
+int __real_rr_os_fallocate(int fd, int mode, off_t off, off_t len);
+int __wrap_rr_os_fallocate(int fd, int mode, off_t off, off_t len);
+void __real_rr_rundir_sweep_in(const struct rr_rundir *in, bool thorough);
+void __wrap_rr_rundir_sweep_in(const struct rr_rundir *in, bool thorough);
+
+bool __wrap_rr_segment_hold(int fd)
+{
+	return !no_lock && __real_rr_segment_hold(fd);
+}
+
+int __wrap_rr_os_fallocate(int fd, int mode, off_t off, off_t len)
+{
+	errno = ENOSPC;
+	return no_room ? -1 : __real_rr_os_fallocate(fd, mode, off, len);
+}
+
+void __wrap_rr_rundir_sweep_in(const struct rr_rundir *in, bool thorough)
+{
+	__real_rr_rundir_sweep_in(in, thorough);
+	if (sweeper_removes)
+		cr_assert_eq(rmdir(dir), 0);
+}
+
+static struct { int calls, err; unsigned flags[2]; } memfd;
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
+
+/* The first one fails as it is to. */
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	cr_assert_str_eq(name, RR_RUN_MEMFD "/host");
+	cr_assert_lt(memfd.calls, 2);
+	memfd.flags[memfd.calls] = flags;
+	if (!memfd.calls++ && memfd.err) {
+		errno = memfd.err;
+		return -1;
+	}
+	return __real_memfd_create(name, flags & ~8u);
+}
+
+static const char *clock_file;
+
+int __real_rr_os_open(const char *path, int flags);
+int __wrap_rr_os_open(const char *path, int flags);
+
+int __wrap_rr_os_open(const char *path, int flags)
+{
+	return __real_rr_os_open(clock_file && strstr(path, "current_clocksource") ? clock_file : path, flags);
+}
+
+static int open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 70000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* It is memory without a file, which nothing else is left of. */
+static void assert_memory(struct rr_stat_seg *seg, int fds)
+{
+	cr_assert(seg && seg->backed == RR_STAT_SIZE);
+	cr_assert_eq(errno, EXDEV);
+	cr_assert_eq(rr_ownfd_next(0), -1);
+	cr_assert_eq(open_fds(), fds);
+	cr_assert_eq(entries(), 0);
+}
+
+/* It is a file without a name. */
+static void assert_memfd(struct rr_stat_seg *seg, int fds)
+{
+	cr_assert(seg && seg->backed == sizeof(*seg));
+	cr_assert_eq(errno, EXDEV);
+	cr_assert_geq(rr_ownfd_next(0), 0);
+	cr_assert_eq(open_fds(), fds + 1);
+}
+
+/* --- where it cannot be held --- */
+
+Test(statseg_rare, what_cannot_be_locked_is_not_kept)
+{
+	int fds = open_fds();
+
+	no_lock = true;
+	errno = EXDEV;
+	assert_memory(rr_statseg_get(true), fds);
+	cr_assert_eq(memfd.calls, 1);
+}
+
+Test(statseg_rare, what_has_no_room_is_not_kept)
+{
+	int fds = open_fds();
+
+	no_room = true;
+	errno = EXDEV;
+	assert_memory(rr_statseg_get(true), fds);
+}
+
+Test(statseg_rare, what_cannot_be_locked_at_its_new_number_is_given_up)
+{
+	struct rr_stat_seg *seg = rr_statseg_get(true);
+	int fd = rr_ownfd_next(0), fds = open_fds();
+
+	cr_assert(seg && fd >= 0);
+	no_lock = true;
+	cr_assert(rr_statseg_move_fd(fd));
+	cr_assert_eq(rr_ownfd_next(0), -1);
+	cr_assert_eq(open_fds(), fds - 1);
+	cr_assert_not(rr_statseg_move_fd(fd));
+	cr_assert_eq(rr_statseg_get(true), seg);
+}
+
+Test(statseg_rare, where_the_directory_goes_meanwhile_it_is_a_memfd)
+{
+	int fds = open_fds();
+
+	sweeper_removes = true;
+	errno = EXDEV;
+	assert_memfd(rr_statseg_get(true), fds);
+	cr_assert_eq(memfd.calls, 1);
+}
+
+Test(statseg_rare, an_older_kernel_does_not_know_the_seal)
+{
+	int fds = open_fds();
+
+	rr_statseg_setup(no_dir, "/host");
+	memfd.err = EINVAL;
+	errno = EXDEV;
+	assert_memfd(rr_statseg_get(true), fds);
+	cr_assert_eq(memfd.calls, 2);
+	cr_assert(memfd.flags[0] == (MFD_CLOEXEC | 8u) && memfd.flags[1] == MFD_CLOEXEC);
+}
+
+Test(statseg_rare, a_kernel_without_memfds_is_not_asked_twice)
+{
+	int fds = open_fds();
+
+	rr_statseg_setup(no_dir, "/host");
+	memfd.err = ENOSYS;
+	errno = EXDEV;
+	assert_memory(rr_statseg_get(true), fds);
+	cr_assert_eq(memfd.calls, 1);
+}
+
+/* --- the clock --- */
+
+static bool ticks_with(const char *text)
+{
+	char path[200];
+	struct rr_stat_seg *seg;
+	int fd, fds;
+
+	snprintf(path, sizeof(path), "%s/clock", top);
+	unlink(path);
+	if (text) {
+		fd = open(path, O_CREAT | O_WRONLY, 0600);
+		cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+		close(fd);
+	}
+	clock_file = path;
+	fds = open_fds();
+	seg = rr_statseg_get(true);
+	cr_assert(seg && open_fds() == fds + 1, "nothing but its own stays open");
+	clock_file = NULL;
+	rr_statseg_fork_child();
+	cr_assert_eq(open_fds(), fds);
+	return atomic_load(&seg->clock.state);
+}
+
+Test(statseg_rare, the_clock_is_the_one_that_the_kernel_names)
+{
+#ifdef __x86_64__
+	cr_assert(ticks_with("tsc\n"));
+	cr_assert(ticks_with("tsc"));
+#endif
+	cr_assert_not(ticks_with("hpet\n"));
+	cr_assert_not(ticks_with(""));
+	cr_assert_not(ticks_with(NULL), "there is no such file");
+}
+
+/* --- two that make it --- */
+
+static _Atomic int asked, yields;
+static pthread_t second;
+static struct rr_stat_seg *seconds;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	yields++;
+	return __real_sched_yield();
+}
+
+static void *get_too(void *arg RR_UNUSED)
+{
+	errno = ESRCH;
+	seconds = rr_statseg_get(true);
+	cr_assert_eq(errno, ESRCH);
+	return NULL;
+}
+
+/* While the first one makes it the second one comes, and waits. */
+static const char *dir_of_two(void)
+{
+	if (asked++)
+		return "";
+	cr_assert_eq(pthread_create(&second, NULL, get_too, NULL), 0);
+	while (yields < 3 && asked < 2)
+		usleep(1000);
+	return "";
+}
+
+Test(statseg_rare, of_two_threads_one_makes_it_and_the_other_waits)
+{
+	struct rr_stat_seg *seg;
+
+	rr_statseg_setup(dir_of_two, "/host");
+	seg = rr_statseg_get(true);
+	pthread_join(second, NULL);
+	cr_assert(seg && seconds == seg);
+	cr_assert_eq(asked, 1);
+}
+
+/* --- who stops upgrades --- */
+
+static struct { int calls; uid_t uid[2]; const char *dir[2]; bool says[2]; } stop;
+static uid_t me;
+
+bool __wrap_rr_rundir_stopped(const char *d, uid_t uid);
+uid_t __real_geteuid(void);
+uid_t __wrap_geteuid(void);
+
+bool __wrap_rr_rundir_stopped(const char *d, uid_t uid)
+{
+	cr_assert_lt(stop.calls, 2);
+	stop.dir[stop.calls] = d;
+	stop.uid[stop.calls] = uid;
+	errno = ENOENT;
+	return stop.says[stop.calls++];
+}
+
+uid_t __wrap_geteuid(void)
+{
+	return me ? me : __real_geteuid();
+}
+
+static bool stopped(bool host, bool own)
+{
+	stop.calls = 0;
+	stop.says[0] = host;
+	stop.says[1] = own;
+	return rr_statseg_stopped();
+}
+
+Test(statseg_rare, root_stops_all_and_each_user_its_own)
+{
+	me = 4711;
+	cr_assert(stopped(true, false) && stop.calls == 1);
+	cr_assert(!strcmp(stop.dir[0], "/host") && stop.uid[0] == 0);
+	cr_assert(stopped(false, true) && stop.calls == 2);
+	cr_assert(stop.dir[1] == dir && stop.uid[1] == 4711);
+	cr_assert_not(stopped(false, false));
+	cr_assert_eq(errno, EXDEV);
+}
