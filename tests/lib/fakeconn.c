@@ -329,6 +329,8 @@ static bool kernels(const struct rr_conn *c)
 int rr_conn_arm(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
 	spoil_errno();
+	if (c->arm_fails < 0)
+		return c->arm_fails;
 	c->arms++;
 	c->sleepers++;
 	if (!c->restless && (kernels(c) || !(c->ready & (want | EVER)))) {
@@ -451,6 +453,8 @@ bool rr_conn_is_quiet(const struct rr_conn *c)
 int rr_conn_watch(struct rr_conn *c, int fd RR_UNUSED, unsigned want)
 {
 	spoil_errno();
+	if (c->arm_fails < 0)
+		return c->arm_fails;
 	c->arms++;
 	c->watched = true;
 	return c->restless || (!kernels(c) && c->ready & (want | EVER));
@@ -469,6 +473,8 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 	case RR_FAKE_CARRIED:
 		out[0] = (struct pollfd){ fd, c->anchor ? (short)c->anchor : POLLRDHUP, 0 };
 		out[1] = (struct pollfd){ c->wake, POLLIN, 0 };
+		if (c->look_at)
+			*until = c->look_at;
 		if (c->dead && c->drains)
 			return 1;
 		return 2;

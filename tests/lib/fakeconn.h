@@ -36,6 +36,8 @@ struct rr_conn {
 	_Atomic int accepts;		/* a listener: what rr_conn_accept() says */
 	_Atomic unsigned anchor;	/* CARRIED: what is waited for on the anchor; 0: POLLRDHUP */
 	_Atomic unsigned busy_from;	/* from this poll on a handler has interrupted its holder; 0 none */
+	_Atomic int arm_fails;		/* what an arm returns if that is negative */
+	_Atomic rr_time look_at;	/* CARRIED: when to look again; 0: not at all */
 	rr_time spin, longer;	/* what a spin wants at first, and more when that is over */
 	int wake;
 	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */

@@ -383,3 +383,59 @@ Test(call_further, a_thread_that_is_cancelled_while_it_goes_on_leaves_nothing)
 	SAYS(&tx, 3, RR_CONN_KERNEL);
 	assert_cancelled(send_all, 0);
 }
+
+static int timeout_says(int fd, int level, int name, void *val, socklen_t *len)
+{
+	struct timeval tv = { 0, 1 };
+
+	if (name != SO_RCVTIMEO && name != SO_SNDTIMEO)
+		return getsockopt(fd, level, name, val, len);
+	memcpy(val, &tv, sizeof(tv));
+	return 0;
+}
+
+/* A nap comes first, which is longer than that. */
+Test(call_further, a_time_that_is_over_after_a_nap_is_over)
+{
+	char buf[10];
+
+	rr_real.getsockopt = timeout_says;
+	SAYS(&rx, -EAGAIN);
+	at.c->arms = 0;
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), -EAGAIN);
+	cr_assert_eq(at.c->arms, 1);
+}
+
+static int interrupted_sleep(struct pollfd *p RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *left RR_UNUSED,
+			     const sigset_t *mask RR_UNUSED)
+{
+	errno = EINTR;
+	return -1;
+}
+
+Test(call_further, a_signal_while_the_kernel_finishes_leaves_what_it_has)
+{
+	char buf[10];
+	struct pollfd p = { at.fd, POLLIN, 0 };
+
+	cr_assert_eq(write(at.peer, msg, 7), 7);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	rr_real.ppoll = interrupted_sleep;
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
+	cr_assert_eq(kept, 0);
+	cr_assert_eq(recv(at.fd, buf, 10, MSG_DONTWAIT), 7);
+}
+
+Test(call_further, what_is_discarded_goes_on_without_the_apps_memory)
+{
+	char buf[10] = "untouched";
+
+	SAYS(&rx, 3, -EAGAIN, 4, 3);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL | MSG_TRUNC), 10);
+	cr_assert(rx.calls == 4 && rx.first != buf && !(rx.flags & MSG_TRUNC) && rx.bytes == 3);
+	/* Without MSG_WAITALL it is content. */
+	SAYS(&rx, 3, -EAGAIN);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC), 3);
+	cr_assert_str_eq(buf, "untouched");
+}
