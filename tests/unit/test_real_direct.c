@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/wait.h>
@@ -156,6 +157,65 @@ Test(real_direct, dup2_onto_itself_only_asks_whether_there_is_one)
 	cr_assert_eq(rr_real.dup2(two[0], two[0]), -1);
 	cr_assert_eq(errno, EBADF);
 }
+
+/* A mask has the kernel's size. */
+Test(real_direct, masks_are_the_kernels)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct pollfd p = { two[0], POLLIN, 0 };
+	struct timespec some = { 100, 0 };
+	int ep = epoll_create1(0);
+	sigset_t none;
+	fd_set r;
+
+	sigemptyset(&none);
+	ready();
+	cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, two[0], &ev), 0);
+	FD_ZERO(&r);
+	FD_SET(two[0], &r);
+	cr_assert_eq(rr_real.ppoll(&p, 1, &some, &none), 1);
+	cr_assert_eq(rr_real.pselect(two[0] + 1, &r, NULL, NULL, &some, &none), 1);
+	cr_assert_eq(rr_real.epoll_pwait2(ep, &ev, 1, &some, &none), 1);
+}
+
+/* Beyond 4 GiB. */
+Test(real_direct, offsets_are_whole)
+{
+	const off64_t far = (INT64_C(5) << 32) + 3;
+	char buf[4] = "";
+	struct iovec out = { (char[]){ "xyz" }, 3 }, in = { buf, 3 };
+	FILE *f = tmpfile();
+	int fd = fileno(f);
+
+	cr_assert_eq(rr_real.pwritev64v2(fd, &out, 1, far, 0), 3);
+	cr_assert_eq(lseek(fd, 0, SEEK_END), far + 3);
+	cr_assert_eq(rr_real.preadv64v2(fd, &in, 1, far, 0), 3);
+	cr_assert_str_eq(buf, "xyz");
+	cr_assert_eq(rr_real.preadv64v2(fd, &in, 1, far, 1 << 30), -1, "no such flag");
+	cr_assert_eq(rr_real.lseek64(fd, far, SEEK_SET), far);
+	cr_assert_eq(rr_real.lseek64(fd, 3, SEEK_END), far + 6);
+	cr_assert_eq(rr_real.lseek64(fd, -1, SEEK_SET), -1);
+	fclose(f);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* What is no system call. */
+Test(real_direct, what_the_library_alone_could_do_is_refused)
+{
+	errno = 0;
+	cr_assert_eq(rr_real.bindresvport(two[0], NULL), -1);
+	cr_assert_eq(errno, EAGAIN);
+	errno = 0;
+	cr_assert_eq(rr_real.fork(), -1);
+	cr_assert_eq(errno, EAGAIN);
+	errno = 0;
+	cr_assert_eq(rr_real.daemon(1, 1), -1);
+	cr_assert_eq(errno, EAGAIN);
+	errno = 0;
+	cr_assert_null(rr_real.fdopen(two[0], "r"));
+	cr_assert_eq(errno, ENOMEM);
+}
+#endif
 
 static int slept_ms;
 
