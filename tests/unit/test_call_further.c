@@ -439,3 +439,21 @@ Test(call_further, what_is_discarded_goes_on_without_the_apps_memory)
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC), 3);
 	cr_assert_str_eq(buf, "untouched");
 }
+
+static int refusing_ioctl(int fd RR_UNUSED, unsigned long cmd, ...)
+{
+	cr_assert_eq(cmd, FIONREAD);
+	errno = EINVAL;
+	return -1;
+}
+
+Test(call_further, who_cannot_know_what_the_kernel_has_leaves_it_there)
+{
+	char buf[10];
+
+	cr_assert_eq(write(at.peer, msg, 7), 7);
+	rr_real.ioctl = refusing_ioctl;
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC | MSG_DONTWAIT), 3);
+	cr_assert_eq(recv(at.fd, buf, 10, MSG_WAITALL | MSG_DONTWAIT), 7);
+}

@@ -159,6 +159,47 @@ Test(call_setup, who_interrupts_the_set_up_is_told_that_it_is_not_done)
 	cr_assert(within && setups == 1);
 }
 
+static _Atomic int yields;
+static _Atomic bool second_done;
+static pthread_t second;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	yields++;
+	return __real_sched_yield();
+}
+
+static void *init_too(void *arg RR_UNUSED)
+{
+	errno = ESRCH;
+	cr_assert(rr_init_core());
+	cr_assert_eq(errno, ESRCH);
+	second_done = true;
+	return NULL;
+}
+
+static void setup_for_two(const struct rr_conn_params *p RR_UNUSED)
+{
+	if (setups++)
+		return;
+	cr_assert_eq(pthread_create(&second, NULL, init_too, NULL), 0);
+	while (yields < 3 && setups < 2 && !second_done)
+		usleep(1000);
+	cr_assert_not(second_done);
+}
+
+Test(call_setup, another_thread_waits_until_it_is_over)
+{
+	rr_fake.setup = setup_for_two;
+	rr_init_started();
+	cr_assert(rr_init_core());
+	pthread_join(second, NULL);
+	cr_assert(second_done && setups == 1);
+}
+
 Test(call_setup, before_libc_has_an_environment_nothing_is_set_up)
 {
 	char **was = environ;

@@ -140,6 +140,9 @@ Test(fdtable, one_of_two_numbers_gone_leaves_the_connection)
 	rr_fdt_evict(fd);
 	cr_assert_eq(vanished_conns, 0);
 	cr_assert(rr_fdt_has(fd2));
+	cr_assert_eq(so->f.fds, 1);
+	rr_fdt_evict(fd2);
+	cr_assert(vanished_conns == 1 && !so->f.fds);
 }
 
 Test(fdtable, another_kernel_object_at_the_number_is_noticed_and_forgotten)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poll() over connections at rest, whose wake-up fd stands in place of the app's. */
+#include <errno.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "core/base/ownfd.h"
@@ -435,4 +437,37 @@ Test(ready_rest, who_waits_for_the_kernels_alone_has_no_set)
 	cr_assert_eq(rr_wrap_poll(many, N, 1), 0);
 	cr_assert_eq(rr_wrap_poll(many, N, 0), 0);
 	cr_assert_eq(rr_restset_fd(), -1);
+}
+
+/* --- without memory --- */
+
+Test(ready_rest, without_memory_many_cannot_be_polled)
+{
+	enum { MANY = 2000 };
+	static struct pollfd p[MANY];
+	int peer, fd = tcp(&peer), rc, err, state;
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct rlimit files, was, none;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	if (files.rlim_max < MANY)
+		cr_skip("needs more files");
+	files.rlim_cur = files.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	for (int i = 0; i < MANY; i++)
+		p[i] = (struct pollfd){ i % 2 ? fd : -1, POLLIN, 0 };
+	c->ready = POLLIN;
+	cr_assert_eq(getrlimit(RLIMIT_AS, &was), 0);
+	none = (struct rlimit){ 4096, was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	rc = rr_wrap_poll(p, MANY, 0);
+	err = errno;
+	setrlimit(RLIMIT_AS, &was);
+	cr_assert(rc == -1 && err == ENOMEM, "%d %d", rc, err);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	cr_assert_eq(state, PTHREAD_CANCEL_ENABLE);
+	errno = EXDEV;
+	cr_assert_eq(rr_wrap_poll(p, MANY, 0), MANY / 2);
+	cr_assert_eq(errno, EXDEV);
+	cr_assert_eq(rr_fdt_peek(fd)->refs, 1);
 }

@@ -134,3 +134,63 @@ Test(unmet_calls, what_is_no_call_is_met_in_a_poll)
 	cr_assert_eq(rr_wrap_poll(&p, 1, 1000), 1);
 	cr_assert(p.revents == POLLIN && told.made == 1 && !rr_unmet_is(so) && so->f.refs == 2);
 }
+
+/* The kernel has nothing of what is carried. */
+Test(unmet_calls, beside_one_that_is_carried_it_is_met_in_a_poll)
+{
+	int other_peer, other = tcp(&other_peer);
+	struct rr_conn *c = rr_fake_conn(other, RR_FAKE_CARRIED);
+	struct pollfd p[3] = { { -1, POLLIN, 0 }, { fd, POLLIN, 0 }, { other, POLLIN, 0 } };
+
+	c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 3, 1000), 1);
+	cr_assert(!p[1].revents && p[2].revents == POLLIN);
+	cr_assert(told.made == 1 && !rr_unmet_is(so) && so->f.refs == 2);
+	cr_assert_eq(rr_fdt_peek(other)->refs, 1);
+}
+
+Test(unmet_calls, among_many_it_is_met_in_a_poll)
+{
+	int other_peer, other = tcp(&other_peer);
+	struct rr_conn *c = rr_fake_conn(other, RR_FAKE_CARRIED);
+	struct pollfd p[80];
+
+	for (int i = 0; i < 80; i++)
+		p[i] = (struct pollfd){ i == 3 ? fd : other, POLLIN, 0 };
+	c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 80, 1000), 79);
+	cr_assert(!p[3].revents && told.made == 1 && !rr_unmet_is(so) && so->f.refs == 2);
+}
+
+Test(unmet_calls, before_a_fork_each_is_met_and_nothing_else)
+{
+	int other_peer, other = tcp(&other_peer), ep = rr_wrap_epoll_create1(0);
+	struct rr_conn *c = rr_fake_conn(other, RR_FAKE_CARRIED);
+
+	cr_assert(rr_fdt_has(ep));
+	rr_unmet_meet_all();
+	cr_assert(told.made == 1 && rr_unmet_n == 0 && rr_file_conn(rr_fdt_peek(other)) == c);
+	cr_assert(so->f.refs == 2 && rr_fdt_peek(ep)->refs == 1);
+}
+
+/* A filter allows the app's own calls alone. */
+Test(unmet_calls, what_may_not_be_looked_at_is_the_kernels)
+{
+	arrives(call, CALL);
+	refusal = EPERM;
+	cr_assert_not(is_told(POLLIN));
+	cr_assert(!rr_unmet_is(so) && !so->unmet.past.err && !told.made);
+	refusal = 0;
+	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), CALL);
+	cr_assert_eq(so->f.refs, 2);
+}
+
+Test(unmet_calls, an_error_of_a_look_is_no_refusal)
+{
+	refusal = ECONNRESET;
+	cr_assert(is_told(POLLIN));
+	cr_assert(rr_unmet_is(so) && so->unmet.past.err == ECONNRESET);
+	refusal = 0;
+	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), -1);
+	cr_assert(errno == ECONNRESET && !so->unmet.past.err && rr_unmet_is(so));
+}
