@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the layers below are told of the configuration. */
+#include <sys/prctl.h>
+
 #include "config/conf.h"
 #include "core/base/diag.h"
+#include "core/base/log.h"
 #include "preload/init.h"
 #include "preload/rawos.h"
 #include "preload/appmem.h"
@@ -211,6 +214,43 @@ Test(call_setup, before_libc_has_an_environment_nothing_is_set_up)
 	cr_assert(rr_init_core(), "an app may have none");
 	environ = was;
 	cr_assert_eq(setups, 1);
+}
+
+/* --- the log --- */
+
+static char log_path[] = "/tmp/rr-setup-XXXXXX";
+
+static const char *logged(void)
+{
+	static char text[2000];
+	int fd = open(log_path, O_RDONLY);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	unlink(log_path);
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static void set_log_up(void)
+{
+	close(mkstemp(log_path));
+	setenv("RDMARPC_LOG_FILE", log_path, 1);
+	setenv("RDMARPC_NO_SUCH_OPTION", "1", 1);
+	cr_assert_eq(prctl(PR_SET_NAME, "its name"), 0);
+	rr_setup_conf();
+	rr_setup_log();
+}
+
+Test(call_setup, each_line_of_the_log_names_the_program)
+{
+	const char *text;
+
+	set_log_up();
+	rr_warn("a line");
+	text = logged();
+	cr_assert(strstr(text, "its_name ") && strstr(text, "a line"), "%s", text);
+	cr_assert(strstr(text, "NO_SUCH_OPTION"), "%s", text);
 }
 
 /* While a daemon still has its privileges. */
