@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -185,8 +186,12 @@ Test(real_direct, offsets_are_whole)
 	char buf[4] = "";
 	struct iovec out = { (char[]){ "xyz" }, 3 }, in = { buf, 3 };
 	FILE *f = tmpfile();
+	struct rlimit lim;
 	int fd = fileno(f);
 
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &lim), 0);
+	lim.rlim_cur = lim.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
 	cr_assert_eq(rr_real.pwritev64v2(fd, &out, 1, far, 0), 3);
 	cr_assert_eq(lseek(fd, 0, SEEK_END), far + 3);
 	cr_assert_eq(rr_real.preadv64v2(fd, &in, 1, far, 0), 3);
