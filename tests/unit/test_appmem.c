@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Which pointers of the app lead to memory, and that asking changes nothing. */
 #include "preload/appmem.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -61,4 +65,24 @@ Test(appmem, pointers_at_the_ends_of_all_memory_are_none)
 {
 	cr_assert(rr_bad_ptr(NULL) && rr_bad_ptr((void *)(RR_PAGE - 1)) && rr_bad_ptr((void *)(UINTPTR_MAX - RR_PAGE + 1)));
 	cr_assert(!rr_bad_ptr((void *)RR_PAGE) && !rr_bad_ptr((void *)(UINTPTR_MAX - RR_PAGE)) && !rr_bad_ptr(page));
+}
+
+/* The kernel is asked by a call that could change the mask, for what is there. */
+Test(appmem, no_signal_is_blocked_or_let_in_whatever_is_there)
+{
+	char there[64];
+	sigset_t was, is;
+
+	sigemptyset(&was);
+	sigaddset(&was, SIGUSR1);
+	cr_assert_eq(sigprocmask(SIG_SETMASK, &was, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		memset(there, i ? 0xff : 0, sizeof(there));
+		errno = EXDEV;
+		cr_assert(readable(there, sizeof(there)));
+		cr_assert_eq(errno, EXDEV);
+		cr_assert_eq(sigprocmask(SIG_BLOCK, NULL, &is), 0);
+		for (int sig = 1; sig < 32; sig++)
+			cr_assert_eq(sigismember(&is, sig), sig == SIGUSR1, "%d %d", i, sig);
+	}
 }

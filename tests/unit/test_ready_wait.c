@@ -183,6 +183,32 @@ Test(ready_wait, sleeps_that_bring_nothing_are_followed_by_pauses)
 	cr_assert_geq(pause_after(4000), 200 * RR_USEC);
 }
 
+/* The Makefile wraps it. */
+static rr_time napped;
+
+void __real_rr_os_nap(rr_time t);
+void __wrap_rr_os_nap(rr_time t);
+
+void __wrap_rr_os_nap(rr_time t)
+{
+	napped = t;
+	__real_rr_os_nap(t);
+}
+
+Test(ready_wait, pauses_begin_with_the_third_and_double_up_to_the_longest)
+{
+	static const struct { unsigned n, us; } p[] = {
+		{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 20 }, { 4, 40 }, { 5, 80 }, { 6, 160 }, { 7, 200 }, { 12, 200 }, { 13, 200 },
+		{ 4000, 200 },
+	};
+
+	for (size_t i = 0; i < rr_array_size(p); i++) {
+		napped = 0;
+		rr_fruitless_pause(&(struct rr_fruitless){ .n = p[i].n });
+		cr_assert_eq(napped, p[i].us * RR_USEC, "%u", p[i].n);
+	}
+}
+
 /* --- the sleep --- */
 
 Test(ready_wait, a_carried_connection_is_waited_for_by_its_bell_and_its_anchor)
