@@ -6,6 +6,7 @@
 
 #include "core/base/ownfd.h"
 #include "core/conn/standing.h"
+#include "preload/pollrest.h"
 #include "preload/restset.h"
 #include "tests/lib/ready_test.h"
 
@@ -316,6 +317,19 @@ Test(ready_rest, of_the_same_array_nobody_is_looked_up_again, .timeout = 20)
 	start(&l);
 	expect_as_before(-1, 3, -1);
 	finish(&l);
+}
+
+/* From so many on an array is kept. */
+Test(ready_rest, the_shortest_array_of_many_is_kept_too, .timeout = 20)
+{
+	make_many();
+	expect_many(RR_POLL_MANY, 0, -1, -1);
+	rr_fake_rests_asked = 0;
+	expect_many(RR_POLL_MANY, 0, -1, -1);
+	cr_assert_eq(rr_fake_rests_asked, 0);
+	expect_many(RR_POLL_MANY - 1, 0, -1, -1);
+	expect_many(RR_POLL_MANY - 1, 0, -1, -1);
+	cr_assert_geq(rr_fake_rests_asked, 2 * (RR_POLL_MANY - 1));
 }
 
 Test(ready_rest, an_array_with_other_entries_is_another_one, .timeout = 20)
