@@ -539,7 +539,8 @@ void rr_conn_free(struct rr_conn *c)
 {
 	close(c->wake);
 	spoil_errno();
-#ifndef __SANITIZE_THREAD__	/* who looks without a reference, as at a real one, whose memory stays a connection's */
+	/* Who looks without a reference, as at a real one, whose memory stays a connection's. */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 	if (!c->sleepers)	/* nor does a plain wait hold those on which it sleeps */
 		free(c);
 #endif

@@ -287,6 +287,17 @@ Test(call_end, neighbours_are_closed_each)
 		cr_assert(is_shut(fd) && !rr_fdt_has(fd));
 }
 
+Test(call_end, of_a_range_neighbours_of_ours_stay)
+{
+	fill_range();
+	rr_ownfd_set(LOW + 9, true);
+	rr_ownfd_set(LOW + 10, true);
+	cr_assert_eq(rr_wrap_close_range(LOW, HIGH, 0), 0);
+	for (int fd = LOW; fd <= HIGH; fd++)
+		cr_assert_eq(is_shut(fd), !rr_ownfd_is(fd), "%d", fd - LOW);
+	cr_assert(rr_ownfd_is(LOW + 8) && rr_ownfd_is(LOW + 9) && rr_ownfd_is(LOW + 10));
+}
+
 Test(call_end, ranges_that_are_the_kernels)
 {
 	fill_range();

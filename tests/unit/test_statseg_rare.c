@@ -154,6 +154,24 @@ Test(statseg_rare, what_cannot_be_locked_at_its_new_number_is_given_up)
 	cr_assert_eq(rr_statseg_get(true), seg);
 }
 
+/* The app has put another file there, unseen. */
+Test(statseg_rare, what_is_no_longer_at_its_number_does_not_move)
+{
+	struct rr_stat_seg *seg = rr_statseg_get(true);
+	int fd = rr_ownfd_next(0), other = open(top, O_RDONLY), fds;
+	struct stat a, b;
+
+	cr_assert(seg && fd >= 0 && other >= 0);
+	cr_assert_eq(dup2(other, fd), fd);
+	fds = open_fds();
+	cr_assert(rr_statseg_move_fd(fd));
+	cr_assert(!fstat(fd, &a) && !fstat(other, &b) && a.st_ino == b.st_ino, "it is the app's");
+	cr_assert_eq(open_fds(), fds);
+	cr_assert_eq(rr_ownfd_next(0), -1);
+	for (int i = 0; i < 3; i++)
+		cr_assert_not(rr_statseg_move_fd(i));
+}
+
 Test(statseg_rare, where_the_directory_goes_meanwhile_it_is_a_memfd)
 {
 	int fds = open_fds();
