@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls that make, use or end sockets where something is in the way: memory, another thread, a plugin, a set-up that is
  * not over. */
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
 #include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
+#include "preload/looks.h"
+#include "preload/pollrest.h"
 #include "tests/unit/call.h"
 
 static void begin_rare(void)
@@ -129,6 +134,32 @@ Test(call_rare, what_is_connected_a_second_time_is_met)
 	cr_assert(so->conn == others && so->f.refs == 1);
 }
 
+static int refuses(int fd RR_UNUSED, const struct sockaddr *addr RR_UNUSED, socklen_t len RR_UNUSED)
+{
+	errno = ECONNREFUSED;
+	return -1;
+}
+
+/* A listener of this process has it in a moment, so the next poll() looks. */
+Test(call_rare, what_is_connected_makes_looks_at_listeners_old)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct pollfd fds[2] = { { 0 } };
+	struct rr_work w = { .fds = fds, .n = 2, .others = 1, .listeners = 1 };
+	int peer, other = tcp(&peer), fd = rr_wrap_socket(AF_INET, SOCK_STREAM, 0);
+
+	rr_looks_note(&w);
+	cr_assert_gt(rr_looks_last(&w), 0);
+	rr_real.connect = refuses;
+	cr_assert_eq(rr_wrap_connect(fd, (struct sockaddr *)&a, sizeof(a)), -1);
+	cr_assert_gt(rr_looks_last(&w), 0, "nobody has come");
+	rr_real.connect = connects;
+	cr_assert_eq(rr_wrap_connect(other, (struct sockaddr *)&a, sizeof(a)), 0);
+	cr_assert_gt(rr_looks_last(&w), 0, "it is not known");
+	cr_assert_eq(rr_wrap_connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	cr_assert_eq(rr_looks_last(&w), 0);
+}
+
 /* --- a plugin --- */
 
 Test(call_rare, what_a_plugin_duplicates_and_closes_is_its_own)
@@ -199,6 +230,75 @@ Test(call_rare, a_listener_that_is_in_a_set_already_is_changed_there)
 	cr_assert_eq(rr_wrap_epoll_ctl(at.set, EPOLL_CTL_DEL, at.fd, NULL), 0);
 	cr_assert_eq(rr_wrap_epoll_ctl(at.set, EPOLL_CTL_ADD, at.fd, &ev), 0);
 	cr_assert_null(at.so->watches);
+	cr_assert_eq(at.so->f.refs, 1);
+}
+
+static ssize_t some(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+		    int flags RR_UNUSED)
+{
+	return 1;
+}
+
+static int is_dialed(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, bool wait RR_UNUSED)
+{
+	return 0;
+}
+
+static bool goes(struct rr_conn *c RR_UNUSED)
+{
+	return true;
+}
+
+static int shuts(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, int how RR_UNUSED)
+{
+	return 1;
+}
+
+/* Has the call seen that the connection has changed? */
+static bool has_seen(void)
+{
+	return !atomic_exchange(&at.c->face.changed, true);
+}
+
+Test(call_rare, sets_learn_of_what_has_changed_in_any_call)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int n = 1, peer, p[2];
+	char c;
+
+	rr_fake.recv = rr_fake.send = some;
+	rr_fake.dialed = is_dialed;
+	rr_fake.let_go = goes;
+	rr_fake.shutdown = shuts;
+	cr_assert_eq(pipe(p), 0);
+	cr_assert_eq(write(p[1], "xyz", 3), 3);
+	at.c->face.changed = true;
+	cr_assert_not(has_seen(), "until there is a call");
+	cr_assert_eq(rr_wrap_recv(at.fd, &c, 1, 0), 1);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_recv(at.fd, &c, 1, MSG_TRUNC), 1);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_recv(at.fd, &c, 1, MSG_TRUNC | MSG_PEEK), 1);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_send(at.fd, &c, 1, 0), 1);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_ioctl(at.fd, FIONREAD, &n), 0);
+	cr_assert(has_seen());
+	n = 1;
+	cr_assert_eq(rr_wrap_setsockopt(at.fd, SOL_SOCKET, SO_KEEPALIVE, &n, sizeof(n)), 0);
+	cr_assert(has_seen());
+	rr_wrap_splice(p[0], NULL, at.fd, NULL, 1, SPLICE_F_NONBLOCK);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_connect(at.fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	cr_assert(has_seen());
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r"));
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_shutdown(at.fd, SHUT_WR), 0);
+	cr_assert(has_seen());
+	/* A call that is another connection's sees nothing. */
+	at.c->face.changed = true;
+	rr_wrap_recv(tcp(&peer), &c, 1, MSG_DONTWAIT);
+	cr_assert_not(has_seen());
 	cr_assert_eq(at.so->f.refs, 1);
 }
 
