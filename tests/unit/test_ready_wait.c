@@ -17,6 +17,7 @@ static struct {
 	bool forever;
 	struct timespec left;
 	unsigned news;
+	int vain;		/* so many end at once, with nothing */
 } nap;
 
 static int sleep_script(struct pollfd *p, nfds_t n, const struct timespec *left, const sigset_t *mask)
@@ -32,6 +33,10 @@ static int sleep_script(struct pollfd *p, nfds_t n, const struct timespec *left,
 		nap.eintr--;
 		errno = EINTR;
 		return -1;
+	}
+	if (nap.vain > 0) {
+		nap.vain--;
+		return 0;
 	}
 	c->ready |= nap.news;
 	return nap.news ? 1 : 0;
@@ -185,6 +190,7 @@ Test(ready_wait, sleeps_that_bring_nothing_are_followed_by_pauses)
 
 /* The Makefile wraps it. */
 static rr_time napped;
+static int naps;
 
 void __real_rr_os_nap(rr_time t);
 void __wrap_rr_os_nap(rr_time t);
@@ -192,6 +198,7 @@ void __wrap_rr_os_nap(rr_time t);
 void __wrap_rr_os_nap(rr_time t)
 {
 	napped = t;
+	naps++;
 	__real_rr_os_nap(t);
 }
 
@@ -207,6 +214,15 @@ Test(ready_wait, pauses_begin_with_the_third_and_double_up_to_the_longest)
 		rr_fruitless_pause(&(struct rr_fruitless){ .n = p[i].n });
 		cr_assert_eq(napped, p[i].us * RR_USEC, "%u", p[i].n);
 	}
+}
+
+/* One of them may have taken longer. */
+Test(ready_wait, a_wait_that_is_woken_for_nothing_pauses)
+{
+	nap.vain = 20;
+	assert_waits(0, POLLIN, RR_TIME_NEVER);
+	cr_assert_eq(nap.ppolls, 21);
+	cr_assert_gt(naps, 0);
 }
 
 /* --- the sleep --- */

@@ -182,6 +182,19 @@ Test(statseg_rare, where_the_directory_goes_meanwhile_it_is_a_memfd)
 	cr_assert_eq(memfd.calls, 1);
 }
 
+/* Somebody who may write there has put it there: nobody opens its other end. */
+Test(statseg_rare, a_pipe_in_our_name_is_not_waited_for)
+{
+	char name[64], path[200];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%d.%llu", getpid(), (unsigned long long)rr_proc_ticks(0));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_assert_not_null(rr_statseg_get(true));
+	cr_assert(!lstat(path, &st) && S_ISREG(st.st_mode));
+}
+
 Test(statseg_rare, an_older_kernel_does_not_know_the_seal)
 {
 	int fds = open_fds();
