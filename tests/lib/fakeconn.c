@@ -313,12 +313,17 @@ void rr_conn_spin(const struct rr_conn *c, struct rr_spin *s)
 	s->want = rr_max(s->want, s->began ? c->longer : c->spin);
 }
 
-void rr_conn_seen(const struct rr_conn *c RR_UNUSED, const struct rr_spin *s RR_UNUSED)
+void rr_conn_seen(const struct rr_conn *c, const struct rr_spin *s RR_UNUSED)
 {
+	atomic_fetch_add(&((struct rr_conn *)(uintptr_t)c)->news_seen, 1);
 }
 
-void rr_conn_spun(const struct rr_spin *s RR_UNUSED, bool paid RR_UNUSED)
+struct rr_fake_spun rr_fake_spun;
+
+void rr_conn_spun(const struct rr_spin *s RR_UNUSED, bool paid)
 {
+	rr_fake_spun.calls++;
+	rr_fake_spun.paid += paid;
 }
 
 static bool kernels(const struct rr_conn *c)

@@ -41,6 +41,7 @@ struct rr_conn {
 	rr_time spin, longer;	/* what a spin wants at first, and more when that is over */
 	int wake;
 	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */
+	_Atomic unsigned news_seen;	/* rr_conn_seen() was told */
 	_Atomic unsigned polls, peeks, arms, disarms, drains, swallowed;
 };
 
@@ -94,6 +95,10 @@ struct rr_sock *rr_fake_unmet(int fd);
 void rr_fake_ready(struct rr_conn *c, unsigned add, unsigned take);
 /* Becomes another state, and says so to the sets. */
 void rr_fake_become(struct rr_conn *c, int fd, enum rr_fake_state state);
+/* How often rr_conn_spun() was told of a spin, and of one that has paid. */
+extern struct rr_fake_spun {
+	_Atomic int calls, paid;
+} rr_fake_spun;
 /* How often it was asked whether a connection rests. */
 extern _Atomic unsigned rr_fake_rests_asked;
 /* While the next wait adds its plain connections, an upgrade looks at c. */

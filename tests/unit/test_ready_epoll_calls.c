@@ -2,6 +2,7 @@
 /* The waiting calls of epoll: time, signals, cancellation, fork. */
 #include "core/base/ownfd.h"
 #include "tests/unit/ready_epoll.h"
+#include "tests/unit/spin_ends.h"
 
 Test(ready_epoll_calls, a_deadline_bounds_the_sleep)
 {
@@ -49,12 +50,25 @@ Test(ready_epoll_calls, spinning_sees_ours_and_the_kernels)
 	start(&l);
 	expect(&o, EPOLLIN);
 	finish(&l);
+	assert_spins(1, 1);
 	o.c->ready = 0;
 	start(&m);
 	cr_assert_eq(look(&o, -1), 1);
 	cr_assert_eq(o.ev[0].data.u64 >> 32, (uint64_t)pp[0]);
 	finish(&m);
 	cr_assert_eq(o.c->arms, 0);
+	assert_spins(2, 2);
+}
+
+Test(ready_epoll_calls, a_spin_in_vain_has_not_paid)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	o.c->spin = RR_MSEC;
+	cr_assert_eq(look(&o, 20), 0);
+	cr_assert_geq(o.c->arms, 1);
+	assert_spins(spin_ends, 0);
+	cr_assert_eq(o.c->news_seen, 0);
 }
 
 Test(ready_epoll_calls, a_spin_that_is_over_may_go_on)

@@ -118,6 +118,25 @@ Test(ready_epoll_reach, another_watch_may_have_something_where_one_has_no_connec
 	cr_assert_not(rr_ep_any_due(s));
 }
 
+/* An offer that nobody has taken in makes the kernel's set readable, too, and is left to those who wait. */
+Test(ready_epoll_reach, what_one_has_is_enough_for_a_set_in_poll)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN), p = { .ep = o.ep, .fd = tcp(&p.peer) };
+	struct pollfd k = { o.ep, POLLIN, 0 }, app = k;
+
+	p.c = rr_fake_conn(p.fd, RR_FAKE_NEW);
+	p.c->offer = true;
+	ctl(o.ep, EPOLL_CTL_ADD, p.fd, EPOLLIN);
+	cr_assert_eq(write(p.peer, "x", 1), 1);
+	cr_assert_eq(poll(&k, 1, 10000), 1);
+	o.c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(&app, 1, 0), 1);
+	cr_assert_eq(p.c->swallowed, 0);
+	o.c->ready = 0;
+	cr_assert_eq(rr_wrap_poll(&app, 1, 0), 0);
+	cr_assert_eq(p.c->swallowed, 1);
+}
+
 /* The app has closed the number by which it used the set last, and others got it. */
 Test(ready_epoll_reach, a_set_is_found_among_others_which_stay_as_they_are)
 {

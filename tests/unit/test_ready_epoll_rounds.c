@@ -186,11 +186,13 @@ Test(ready_epoll_rounds, who_cannot_have_the_lock_sees_nothing_and_does_not_spin
 	o.c->spin = RR_MSEC;
 	cr_assert(rr_ep_lock());
 	cr_assert_not(peek_spinning(s, &spin));
+	cr_assert_eq(o.c->news_seen, 0);
 	ask_spin(s, &spin);
 	cr_assert_eq(spin.want, 0);
 	cr_assert_not(rr_ep_lock(), "it is still the holder's");
 	rr_ep_unlock();
 	cr_assert(peek_spinning(s, &spin));
+	cr_assert_eq(o.c->news_seen, 1);
 	ask_spin(s, &spin);
 	cr_assert_eq(spin.want, RR_MSEC);
 }

@@ -6,6 +6,7 @@
 #include "preload/pollrest.h"
 #include "preload/unmet.h"
 #include "tests/lib/ready_test.h"
+#include "tests/unit/spin_ends.h"
 
 Test(ready_poll, what_a_carried_connection_has_is_reported_without_sleeping)
 {
@@ -457,12 +458,27 @@ Test(ready_poll, spinning_sees_ours_and_the_kernels)
 	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
 	cr_assert_eq(p[1].revents, POLLIN);
 	finish(&l);
+	assert_spins(1, 1);
 	start(&m);
 	p[1].fd = -1;
 	cr_assert_eq(rr_wrap_poll(p, 2, -1), 1);
 	cr_assert_eq(p[0].revents, POLLIN);
 	cr_assert_eq(c->arms, 0);
 	finish(&m);
+	assert_spins(2, 2);
+}
+
+Test(ready_poll, a_spin_in_vain_has_not_paid)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct pollfd p[2] = { { fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
+
+	c->spin = RR_MSEC;
+	cr_assert_eq(rr_wrap_poll(p, 2, 20), 0);
+	cr_assert_geq(c->arms, 1);
+	assert_spins(spin_ends, 0);
+	cr_assert_eq(c->news_seen, 0);
 }
 
 Test(ready_poll, a_spin_that_is_over_may_go_on)

@@ -331,6 +331,7 @@ Test(ready_poll_rounds, a_spin_looks_at_the_kernel_now_and_then)
 	cr_assert_eq(wait_with(1, 0), 1);
 	ORDER("LNLLL");			/* 0, 120 and 240 */
 	cr_assert_eq(p[0].revents, POLLIN);
+	cr_assert_eq(c->news_seen, 1);
 	/* When it is over they are asked anew for how long. */
 	c->ready = 0;
 	in_spin = want_more;

@@ -4,6 +4,7 @@
 
 #include "preload/epset.h"
 #include "tests/lib/ready_test.h"
+#include "tests/unit/spin_ends.h"
 
 static int fd, peer;
 static struct rr_conn *c;
@@ -554,6 +555,21 @@ Test(ready_wait, a_spin_finds_news_without_a_sleep)
 	assert_waits(0, POLLIN, RR_TIME_NEVER);
 	finish(&l);
 	cr_assert(nap.ppolls == 0 && c->arms == 0);
+	assert_spins(1, 1);
+	cr_assert_eq(c->news_seen, 1);
+}
+
+Test(ready_wait, a_spin_in_vain_is_followed_by_a_sleep)
+{
+	c->spin = 2 * RR_MSEC;
+	assert_waits(0, POLLIN, RR_TIME_NEVER);
+	cr_assert_eq(nap.ppolls, 1);
+	assert_spins(spin_ends, 0);
+	cr_assert_eq(c->news_seen, 0);
+	/* What is there already needs none. */
+	spin_ends = rr_fake_spun.calls = 0;
+	assert_waits(0, POLLIN, RR_TIME_NEVER);
+	assert_spins(0, 0);
 }
 
 Test(ready_wait, who_waits_to_write_asks_about_what_a_spin_has_found)

@@ -81,6 +81,17 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	return __real_memfd_create(name, flags & ~8u);
 }
 
+static int advices;
+
+int __real_madvise(void *p, size_t n, int advice);
+int __wrap_madvise(void *p, size_t n, int advice);
+
+int __wrap_madvise(void *p, size_t n, int advice)
+{
+	advices += n == RR_STAT_SIZE && advice == MADV_RANDOM;
+	return __real_madvise(p, n, advice);
+}
+
 static const char *clock_file;
 
 int __real_rr_os_open(const char *path, int flags);
@@ -170,6 +181,13 @@ Test(statseg_rare, what_is_no_longer_at_its_number_does_not_move)
 	cr_assert_eq(rr_ownfd_next(0), -1);
 	for (int i = 0; i < 3; i++)
 		cr_assert_not(rr_statseg_move_fd(i));
+}
+
+/* Of a file on a disk nothing is read ahead. */
+Test(statseg_rare, pages_of_a_file_are_touched_one_by_one)
+{
+	cr_assert_not_null(rr_statseg_get(true));
+	cr_assert_eq(advices, 1);
 }
 
 Test(statseg_rare, where_the_directory_goes_meanwhile_it_is_a_memfd)
