@@ -156,7 +156,7 @@ test_rundir_LD := -Wl,--wrap=mkdir
 test_statseg_LD := -Wl,--wrap=mmap
 test_accept_LD := -Wl,--wrap=rr_os_nap
 test_statseg_rare_LD := $(foreach f,rr_segment_hold rr_os_fallocate rr_rundir_sweep_in rr_os_open rr_rundir_stopped \
-    memfd_create sched_yield geteuid madvise,-Wl$(comma)--wrap=$f)
+    memfd_create sched_yield geteuid madvise mmap munmap,-Wl$(comma)--wrap=$f)
 test_call_setup_LD := -Wl,--wrap=sched_yield
 test_ready_wait_LD := -Wl,--wrap=rr_os_nap,--wrap=rr_spin_end
 test_ready_poll_LD := -Wl,--wrap=rr_spin_end

@@ -12,7 +12,7 @@
 #include "core/base/ownfd.h"
 #include "core/base/stats_abi.h"
 #include "preload/statseg.h"
-#include "tests/unit/rundir.h"
+#include "tests/unit/segment_holder.h"
 
 static const char *no_dir(void)
 {
@@ -90,6 +90,26 @@ int __wrap_madvise(void *p, size_t n, int advice)
 {
 	advices += n == RR_STAT_SIZE && advice == MADV_RANDOM;
 	return __real_madvise(p, n, advice);
+}
+
+static bool no_map;
+static int unmapped;
+
+void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+int __real_munmap(void *at, size_t n);
+int __wrap_munmap(void *at, size_t n);
+
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	errno = ENOMEM;
+	return no_map && fd >= 0 ? MAP_FAILED : __real_mmap(at, n, prot, flags, fd, off);
+}
+
+int __wrap_munmap(void *at, size_t n)
+{
+	unmapped += n == RR_STAT_SIZE;
+	return __real_munmap(at, n);
 }
 
 static const char *clock_file;
@@ -183,6 +203,52 @@ Test(statseg_rare, what_is_no_longer_at_its_number_does_not_move)
 		cr_assert_not(rr_statseg_move_fd(i));
 }
 
+Test(statseg_rare, what_cannot_be_mapped_is_not_kept)
+{
+	int fds = open_fds();
+
+	no_map = true;
+	errno = EXDEV;
+	assert_memory(rr_statseg_get(true), fds);
+}
+
+static void own_name(char *name, size_t size)
+{
+	snprintf(name, size, "%d.%llu", getpid(), (unsigned long long)rr_proc_ticks(0));
+}
+
+/* It has our pid in another namespace, say. */
+Test(statseg_rare, where_another_has_the_name_nothing_stays_of_the_file)
+{
+	char name[64];
+	int fds, pid;
+
+	own_name(name, sizeof(name));
+	pid = holder_of(name, false);
+	fds = open_fds();
+	errno = EXDEV;
+	assert_memfd(rr_statseg_get(true), fds);
+	cr_assert_eq(unmapped, 1);
+	cr_assert_eq(entries(), 1);
+	cr_assert(exists(name));
+	end_holder(pid);
+}
+
+/* The app has closed 0, and some call has failed with this error before. */
+Test(statseg_rare, a_memfd_may_have_the_number_0_for_a_moment)
+{
+	int fds;
+
+	close(0);
+	fds = open_fds();
+	rr_statseg_setup(no_dir, "/host");
+	errno = EINVAL;
+	cr_assert_not_null(rr_statseg_get(true));
+	cr_assert(memfd.calls == 1 && errno == EINVAL);
+	cr_assert_geq(rr_ownfd_next(0), 3);
+	cr_assert_eq(open_fds(), fds + 1);
+}
+
 /* Of a file on a disk nothing is read ahead. */
 Test(statseg_rare, pages_of_a_file_are_touched_one_by_one)
 {
@@ -206,7 +272,7 @@ Test(statseg_rare, a_pipe_in_our_name_is_not_waited_for)
 	char name[64], path[200];
 	struct stat st;
 
-	snprintf(name, sizeof(name), "%d.%llu", getpid(), (unsigned long long)rr_proc_ticks(0));
+	own_name(name, sizeof(name));
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	cr_assert_eq(mkfifo(path, 0600), 0);
 	cr_assert_not_null(rr_statseg_get(true));
@@ -266,6 +332,10 @@ Test(statseg_rare, the_clock_is_the_one_that_the_kernel_names)
 #ifdef __x86_64__
 	cr_assert(ticks_with("tsc\n"));
 	cr_assert(ticks_with("tsc"));
+#endif
+	close(0);
+#ifdef __x86_64__
+	cr_assert(ticks_with("tsc\n"), "by the number 0");
 #endif
 	cr_assert_not(ticks_with("hpet\n"));
 	cr_assert_not(ticks_with(""));
