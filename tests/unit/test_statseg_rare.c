@@ -390,7 +390,7 @@ Test(statseg_rare, of_two_threads_one_makes_it_and_the_other_waits)
 /* --- who stops upgrades --- */
 
 static struct { int calls; uid_t uid[2]; const char *dir[2]; bool says[2]; } stop;
-static uid_t me;
+static uid_t me = (uid_t)-1;	/* as the kernel says */
 
 bool __wrap_rr_rundir_stopped(const char *d, uid_t uid);
 uid_t __real_geteuid(void);
@@ -407,7 +407,7 @@ bool __wrap_rr_rundir_stopped(const char *d, uid_t uid)
 
 uid_t __wrap_geteuid(void)
 {
-	return me ? me : __real_geteuid();
+	return me != (uid_t)-1 ? me : __real_geteuid();
 }
 
 static bool stopped(bool host, bool own)
@@ -426,5 +426,9 @@ Test(statseg_rare, root_stops_all_and_each_user_its_own)
 	cr_assert(stopped(false, true) && stop.calls == 2);
 	cr_assert(stop.dir[1] == dir && stop.uid[1] == 4711);
 	cr_assert_not(stopped(false, false));
+	/* Root has the host's. */
+	me = 0;
+	cr_assert(!stopped(false, true) && stop.calls == 1);
+	cr_assert(stopped(true, false) && stop.calls == 1);
 	cr_assert_eq(errno, EXDEV);
 }
