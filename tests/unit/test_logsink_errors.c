@@ -102,6 +102,17 @@ Test(logsink_errors, who_gets_no_descriptor_has_no_log_until_it_gets_one)
 	cr_assert_geq(log_fd, 3);
 }
 
+/* The app has closed 0. */
+Test(logsink_errors, a_socket_may_have_the_number_0_for_a_moment)
+{
+	close(0);
+	rr_logsink_setup(RR_LOG_TO_SYSLOG, "", RR_LOG_WARN);
+	cr_assert(connects == 1 && log_fd >= 3);
+	cr_assert_eq(fcntl(0, F_GETFD), -1);
+	rr_warn("a line");
+	cr_assert(is_told("a line") && sockets == 1);
+}
+
 /* A signal that the write raises would be the app's. */
 Test(logsink_errors, what_cannot_be_written_without_a_signal_is_not)
 {
