@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -111,6 +113,35 @@ Test(logsink_errors, a_socket_may_have_the_number_0_for_a_moment)
 	cr_assert_eq(fcntl(0, F_GETFD), -1);
 	rr_warn("a line");
 	cr_assert(is_told("a line") && sockets == 1);
+}
+
+Test(logsink_errors, a_file_that_can_be_used_is_made_at_once_and_told_to_nobody)
+{
+	char dir[] = "/tmp/rr-log-XXXXXX", name[40];
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/log", dir);
+	rr_logsink_setup(RR_LOG_TO_FILE, name, RR_LOG_WARN);
+	cr_assert(!sockets && log_fd >= 3);
+	cr_assert_eq(unlink(name), 0);
+	cr_assert_eq(rmdir(dir), 0);
+}
+
+/* Where it is made depends on where the app is by then. */
+Test(logsink_errors, a_file_without_a_whole_path_is_made_when_there_is_a_line)
+{
+	char dir[] = "/tmp/rr-log-XXXXXX";
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	rr_logsink_setup(RR_LOG_TO_FILE, "log", RR_LOG_WARN);
+	cr_assert(!sockets && log_fd == -1);
+	cr_assert_eq(access("log", F_OK), -1);
+	rr_warn("a line");
+	cr_assert_geq(log_fd, 3);
+	cr_assert_eq(unlink("log"), 0);
+	cr_assert_eq(chdir("/"), 0);
+	cr_assert_eq(rmdir(dir), 0);
 }
 
 /* A signal that the write raises would be the app's. */
