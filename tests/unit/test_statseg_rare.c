@@ -234,6 +234,21 @@ Test(statseg_rare, where_another_has_the_name_nothing_stays_of_the_file)
 	end_holder(pid);
 }
 
+Test(statseg_rare, a_link_in_our_name_is_not_what_it_leads_to)
+{
+	char name[64], path[200];
+	struct stat st;
+	int pid = holder_of("another", false);
+
+	own_name(name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	cr_assert_eq(symlink("another", path), 0);
+	cr_assert_not_null(rr_statseg_get(true));
+	cr_assert_eq(memfd.calls, 0);
+	cr_assert(!lstat(path, &st) && S_ISREG(st.st_mode));
+	end_holder(pid);
+}
+
 /* The app has closed 0, and some call has failed with this error before. */
 Test(statseg_rare, a_memfd_may_have_the_number_0_for_a_moment)
 {
