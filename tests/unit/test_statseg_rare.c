@@ -10,6 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/base/stats.h"
 #include "core/base/stats_abi.h"
 #include "preload/statseg.h"
 #include "tests/unit/segment_holder.h"
@@ -247,6 +248,26 @@ Test(statseg_rare, a_link_in_our_name_is_not_what_it_leads_to)
 	cr_assert_eq(memfd.calls, 0);
 	cr_assert(!lstat(path, &st) && S_ISREG(st.st_mode));
 	end_holder(pid);
+}
+
+Test(statseg_rare, what_is_to_be_written_is_allocated_before)
+{
+	struct rr_stat_seg *seg = rr_statseg_get(true);
+	int fd = rr_ownfd_next(0), other = open(top, O_RDONLY);
+	bool (*room)(size_t off, size_t len) = atomic_load(&rr_stats_room);
+	struct stat before, after;
+
+	cr_assert(seg && room && !fstat(fd, &before));
+	cr_assert(room(RR_STAT_SIZE / 2, 4 * RR_PAGE));
+	cr_assert_eq(fstat(fd, &after), 0);
+	cr_assert_geq(after.st_blocks, before.st_blocks + 4 * RR_PAGE / 512);
+	cr_assert_eq(after.st_size, before.st_size);
+	no_room = true;
+	cr_assert_not(room(RR_STAT_SIZE / 2, RR_PAGE));
+	no_room = false;
+	/* Its number is another file's by now. */
+	cr_assert_eq(dup2(other, fd), fd);
+	cr_assert_not(room(RR_STAT_SIZE / 2, RR_PAGE));
 }
 
 /* The app has closed 0, and some call has failed with this error before. */
