@@ -18,6 +18,7 @@ static RR_UNUSED rr_time last_played(const struct rr_work *w);
 static RR_UNUSED rr_time gap_played(const struct rr_work *w);
 static RR_UNUSED void pause_played(const struct rr_fruitless *f);
 static RR_UNUSED void reset_played(void);
+static RR_UNUSED int nap_played(struct pollfd *fds, rr_time deadline);
 
 #define rr_conn_spin spin_played
 #define rr_spin_begin spin_begins
@@ -28,6 +29,7 @@ static RR_UNUSED void reset_played(void);
 #define rr_looks_gap gap_played
 #define rr_fruitless_pause pause_played
 #define rr_restset_reset reset_played
+#define rr_poll_nap nap_played
 #include "preload/ready_poll.c"
 #undef rr_conn_spin
 #undef rr_spin_begin
@@ -38,6 +40,7 @@ static RR_UNUSED void reset_played(void);
 #undef rr_looks_gap
 #undef rr_fruitless_pause
 #undef rr_restset_reset
+#undef rr_poll_nap
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
@@ -465,4 +468,36 @@ Test(ready_poll_rounds, an_error_of_the_sleeps_is_the_apps_and_nothing_is_told)
 	c->busy_from = 1;
 	cr_assert(wait_with(0, 0) == -1 && errno == EINTR);
 	ORDER("");
+}
+
+/* --- one alone --- */
+
+static int naps, nap_says = RR_POLL_ON;
+static rr_time nap_until;
+
+static int nap_played(struct pollfd *fds, rr_time deadline)
+{
+	cr_assert_eq(fds, p);
+	naps++;
+	nap_until = deadline;
+	return nap_says;
+}
+
+/* It is the short way for one that may sleep, as poll() does. */
+Test(ready_poll_rounds, who_naps)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	c->ready = POLLIN;
+	nap_says = 4711;
+	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, NULL), 4711);
+	cr_assert(naps == 1 && nap_until == START + RR_SEC);
+	cr_assert_eq(rr_poll_wait(p, 1, 0, NULL), 1);
+	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, &none), 1);
+	cr_assert_eq(rr_poll_wait(p, 2, START + RR_SEC, NULL), 1);
+	cr_assert_eq(naps, 1);
+	nap_says = RR_POLL_ON;
+	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, NULL), 1);
+	cr_assert_eq(naps, 2);
 }
