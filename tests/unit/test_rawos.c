@@ -2,6 +2,7 @@
 /* The system calls of core, made directly: each does what libc's call of its name does. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "preload/rawos.h"
+#include "tests/unit/played_sleeps.h"
 
 static const struct rr_os *os = &rr_raw_os;
 
@@ -101,4 +103,18 @@ Test(rawos, waits)
 	from = rr_now();
 	cr_assert_eq(os->poll(&none, 1, 1010), 0);
 	cr_assert_geq(rr_now() - from, 1010 * RR_MSEC);
+}
+
+Test(rawos, a_time_is_converted_exactly)
+{
+	static const int ms[] = { 0, 1, 999, 1000, 1001, 2500, INT_MAX };
+
+	sleeping.played = true;
+	for (size_t i = 0; i < sizeof(ms) / sizeof(*ms); i++) {
+		cr_assert_eq(rr_raw_os.poll(NULL, 0, ms[i]), 0);
+		cr_assert(sleeping.has_time && sleeping.time.tv_sec == ms[i] / 1000 &&
+			  sleeping.time.tv_nsec == ms[i] % 1000 * 1000000L, "%d", ms[i]);
+	}
+	cr_assert(rr_raw_os.poll(NULL, 0, -1) == 0 && !sleeping.has_time);
+	sleeping.played = false;
 }

@@ -14,6 +14,7 @@
 
 #include "core/base/os.h"
 #include "preload/real.h"
+#include "tests/unit/played_sleeps.h"
 
 /* The C library has nothing. (Sanitizers look for their own by this; there it is the library that is tested.) */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -219,6 +220,42 @@ Test(real_direct, what_the_library_alone_could_do_is_refused)
 	errno = 0;
 	cr_assert_null(rr_real.fdopen(two[0], "r"));
 	cr_assert_eq(errno, ENOMEM);
+}
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && __SIZEOF_LONG__ == 8
+Test(real_direct, times_are_converted_exactly)
+{
+	static const int ms[] = { 0, 1, 999, 1000, 1001, 2500, INT_MAX };
+	struct timespec t = { 5, 123456789 };
+	struct timeval tv;
+
+	rr_real.poll(NULL, 0, 0);
+	sleeping.played = true;
+	for (size_t i = 0; i < sizeof(ms) / sizeof(*ms); i++) {
+		cr_assert_eq(rr_real.poll(NULL, 0, ms[i]), 0);
+		cr_assert(sleeping.has_time && sleeping.time.tv_sec == ms[i] / 1000 &&
+			  sleeping.time.tv_nsec == ms[i] % 1000 * 1000000L, "%d", ms[i]);
+	}
+	cr_assert(rr_real.poll(NULL, 0, -1) == 0 && !sleeping.has_time);
+	cr_assert(rr_real.ppoll(NULL, 0, NULL, NULL) == 0 && !sleeping.has_time);
+	cr_assert_eq(rr_real.ppoll(NULL, 0, &t, NULL), 0);
+	cr_assert(sleeping.has_time && sleeping.time.tv_sec == 5 && sleeping.time.tv_nsec == 123456789);
+	sleeping.left = (struct timespec){ 3, 7654321 };
+	tv = (struct timeval){ 4, 999999 };
+	cr_assert_eq(rr_real.select(0, NULL, NULL, NULL, &tv), 0);
+	cr_assert(sleeping.has_time && sleeping.time.tv_sec == 4 && sleeping.time.tv_nsec == 999999000);
+	cr_assert(tv.tv_sec == 3 && tv.tv_usec == 7654);
+	cr_assert(rr_real.select(0, NULL, NULL, NULL, NULL) == 0 && !sleeping.has_time);
+	cr_assert_eq(rr_real.pselect(0, NULL, NULL, NULL, &t, NULL), 0);
+	cr_assert(sleeping.has_time && sleeping.time.tv_sec == 5 && sleeping.time.tv_nsec == 123456789);
+	cr_assert(t.tv_sec == 5 && t.tv_nsec == 123456789, "what is left is not told");
+	cr_assert(rr_real.pselect(0, NULL, NULL, NULL, NULL, NULL) == 0 && !sleeping.has_time);
+	cr_assert_eq(rr_real.epoll_pwait2(0, NULL, 1, &t, NULL), 0);
+	cr_assert(sleeping.has_time && sleeping.time.tv_sec == 5 && sleeping.time.tv_nsec == 123456789);
+	cr_assert(rr_real.epoll_pwait2(0, NULL, 1, NULL, NULL) == 0 && !sleeping.has_time);
+	cr_assert_eq(sleeping.calls, 16);
+	sleeping.played = false;
 }
 #endif
 
