@@ -10,9 +10,11 @@ static bool random_played(void *buf, size_t n);
 #undef rr_os_random
 
 static bool no_random;
+static int random_asked;
 
 static bool random_played(void *buf, size_t n)
 {
+	random_asked++;
 	return !no_random && rr_os_random(buf, n);
 }
 
@@ -38,6 +40,9 @@ Test(ready_epoll_cookie, the_seed_is_random)
 	cr_assert_neq(random_state, 0);
 	random_state = 0;
 	cr_assert_neq(random64(), first);
+	cr_assert_eq(random_asked, 2);
+	random64();
+	cr_assert_eq(random_asked, 2, "once is enough");
 }
 
 /* The clock then has to do. */
