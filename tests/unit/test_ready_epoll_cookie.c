@@ -80,12 +80,19 @@ Test(ready_epoll_cookie, sets_are_used_again_and_begin_anew)
 	atomic_store(&s[7]->keyed, true);
 	atomic_store(&s[7]->sleepers, 3);
 	atomic_store(&s[7]->tagged, 3);
+	struct stat st;
+
+	cr_assert_eq(fstat(fd[7], &st), 0);
+	cr_assert_eq(s[7]->f.ino, st.st_ino);
 	uint64_t cookie = s[7]->cookie;
 	cr_assert_eq(rr_wrap_close(fd[7]), 0);
 	cr_assert_eq(rr_ep_next(s[8]), s[6], "it is on no list");
 	cr_assert_eq(free_sets, s[7]);
+	s[7]->f.fds = 5;
+	s[7]->f.ino = 0;
 	fd[7] = (int)epoll_create1(0);
 	cr_assert_eq(rr_ep_new(fd[7]), s[7]);
+	cr_assert(s[7]->f.fds == 1 && s[7]->f.ino == st.st_ino && s[7]->f.refs == 1);
 	cr_assert(!s[7]->foreign && !s[7]->nested && !s[7]->in_set && !s[7]->kicked && !s[7]->kernel_first);
 	cr_assert(!s[7]->pass && !s[7]->round && !s[7]->keyed && !s[7]->sleepers && !s[7]->tagged);
 	cr_assert_neq(s[7]->cookie, cookie);

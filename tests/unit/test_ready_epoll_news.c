@@ -207,3 +207,35 @@ Test(ready_epoll_news, what_the_kernel_has_told_stands_or_is_asked_anew)
 	w->seen = POLLOUT;
 	cr_assert_eq(kernel_bits(w, EPOLLOUT, true), 0);
 }
+
+/* --- epoll_ctl() begins anew --- */
+
+Test(ready_epoll_news, a_changed_registration_has_told_nothing_yet)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u64 = 4711 };
+
+	w->fired = w->news = true;
+	w->seen = w->dry = POLLIN;
+	w->misses = 9;
+	w->inq = 5;
+	w->came = 6;
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_MOD, o.fd, &ev), 0);
+	cr_assert(!w->fired && !w->news && !w->seen && !w->dry && !w->misses && !w->inq && !w->came);
+	cr_assert(w->app.events == ev.events && w->app.data.u64 == 4711 && w->active);
+}
+
+Test(ready_epoll_news, a_plain_registration_is_changed_in_the_kernel)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = 4711 };
+
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert_eq(w->form, RR_EP_PLAIN);
+	atomic_fetch_and(&w->so->flags, ~(uint32_t)RR_SOCK_EDGES);
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_MOD, o.fd, &ev), 0);
+	cr_assert(w->kmask == EPOLLIN && w->app.events == EPOLLIN && w->app.data.u64 == 4711);
+	cr_assert_not(w->so->flags & RR_SOCK_EDGES);
+	ev.events |= EPOLLET;
+	cr_assert_eq(rr_wrap_epoll_ctl(o.ep, EPOLL_CTL_MOD, o.fd, &ev), 0);
+	cr_assert(w->so->flags & RR_SOCK_EDGES);
+	cr_assert_eq(w->kmask, EPOLLIN | EPOLLET);
+}

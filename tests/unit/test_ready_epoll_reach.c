@@ -18,9 +18,11 @@ static bool random_played(void *buf, size_t n);
 #include "tests/unit/ready_epoll.h"
 
 static bool no_random;
+static int random_asked;
 
 static bool random_played(void *buf, size_t n)
 {
+	random_asked++;
 	return !no_random && rr_os_random(buf, n);
 }
 
@@ -73,6 +75,12 @@ Test(ready_epoll_reach, keys_of_another_moment_are_other_keys)
 	cr_assert(more_watches());
 	cr_assert(prefix >> 63 && prefix != first);
 	cr_assert_neq(prefix >> INDEX_BITS, first >> INDEX_BITS);
+	cr_assert_eq(random_asked, 2);
+	no_random = false;
+	prefix = 0;
+	cr_assert(more_watches());
+	cr_assert(random_asked == 3 && prefix >> 63);
+	cr_assert_neq(prefix, (now * UINT64_C(0x9e3779b97f4a7c15)) | UINT64_C(1) << 63);
 }
 
 Test(ready_epoll_reach, a_socket_without_a_number_has_nothing_to_tell)

@@ -296,3 +296,63 @@ Test(ready_epoll_rounds, a_watch_without_a_connection_is_passed_over)
 	cr_assert_eq(peek_active(s, NULL), p.c);
 	o.c->face.state = RR_FAKE_CARRIED;
 }
+
+/* The first answer is forgotten. */
+Test(ready_epoll_rounds, when_a_spin_is_over_all_are_asked_anew_for_how_long)
+{
+	struct wait x = { .s = the_set(), .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = RR_TIME_NEVER };
+	struct rr_spin spin = { .now = START, .began = START, .want = RR_SEC, .enough = true };
+
+	o.c->longer = RR_MSEC;
+	epwait_spin_longer(&x, &spin);
+	cr_assert(spin.want == RR_MSEC && !spin.enough);
+}
+
+/* --- beside other threads --- */
+
+static struct rr_ep_watch *the_watch(void)
+{
+	return the_set()->all;
+}
+
+/* While this thread sleeps another one is told what there is, and a third one still sleeps. */
+static int told_another(int epfd, struct epoll_event *evs, int max, int timeout, const sigset_t *mask RR_UNUSED)
+{
+	sleeps++;
+	the_watch()->told = the_set()->pass;
+	if (o.c->face.state == RR_FAKE_CARRIED)
+		rr_fake_ready(o.c, POLLIN, 0);
+	return next_wait(epfd, evs, max, timeout ? 10000 : 0);
+}
+
+Test(ready_epoll_rounds, a_level_that_another_was_told_of_is_told_again_and_left_to_the_next)
+{
+	struct rr_ep_set *s = the_set();
+	struct wait x = { .s = s, .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = START + RR_SEC, .nested = RR_TIME_NEVER };
+
+	atomic_store(&s->sleepers, 1);
+	s->epfd = -1;
+	rr_real.epoll_pwait = told_another;
+	cr_assert_eq(epwait_sleep_once(&x), 1);
+	cr_assert(sleeps == 1 && o.ev[0].events == EPOLLIN);
+	cr_assert_eq(s->epfd, o.ep, "it is the number of this call");
+	cr_assert(s->kicked && s->sleepers == 1);
+	atomic_store(&s->sleepers, 0);
+}
+
+/* The same where the set seemed to have nothing of ours. */
+Test(ready_epoll_rounds, what_the_kernel_has_for_another_is_told_again)
+{
+	struct rr_ep_set *s = the_set();
+	struct wait x = { .s = s, .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = START + RR_SEC, .nested = RR_TIME_NEVER };
+	int n = 0;
+
+	rr_fake_become(o.c, o.fd, RR_FAKE_NEW);
+	cr_assert(the_watch()->form == RR_EP_PASS && s->keyed && s->tagged == 1);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	atomic_store(&s->tagged, 0);
+	rr_real.epoll_pwait = told_another;
+	cr_assert(wait_plain(&x, &n));
+	cr_assert(n == 1 && sleeps == 1 && o.ev[0].events == EPOLLIN && o.ev[0].data.u64 == ((uint64_t)o.fd << 32 | 7));
+	atomic_store(&s->tagged, 1);
+}
