@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "preload/guard.h"
 #include "tests/unit/call.h"
 
 #include "preload/start.c"
@@ -163,4 +164,18 @@ Test(call_start, the_input_says_whether_there_is_one)
 {
 	in_child(is_input_alone(true));
 	in_child(is_input_alone(false));
+}
+
+/* The tables are this process's from the constructor on, so that a vfork() child whose call is the first one is not
+ * taken for their owner. */
+Test(call_start, whose_tables_they_are)
+{
+	int status = -1;
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(rr_may_track());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	cr_assert(rr_may_track());
 }

@@ -76,6 +76,13 @@ Test(ready_epoll_reach, keys_of_another_moment_are_other_keys)
 	cr_assert(prefix >> 63 && prefix != first);
 	cr_assert_neq(prefix >> INDEX_BITS, first >> INDEX_BITS);
 	cr_assert_eq(random_asked, 2);
+	for (int i = 0; i < 10; i++) {
+		now++;
+		prefix = 0;
+		cr_assert(more_watches());
+		cr_assert(prefix >> 63, "no pointer or small number is one");
+	}
+	random_asked = 2;
 	no_random = false;
 	prefix = 0;
 	cr_assert(more_watches());
@@ -109,6 +116,23 @@ Test(ready_epoll_reach, a_socket_without_a_number_has_nothing_to_tell)
 	cr_assert_eq(rr_ep_ask(w), RR_CONN_KERNEL);
 	cr_assert(rr_ep_arm(w));
 	cr_assert(!o.c->polls && !o.c->arms);
+}
+
+Test(ready_epoll_reach, a_socket_at_the_number_0_has_something_to_tell)
+{
+	struct one o = { .ep = rr_wrap_epoll_create1(0) };
+	struct rr_ep_watch *w;
+	int fd = tcp(&o.peer);
+
+	cr_assert_eq(dup2(fd, 0), 0);
+	o.c = rr_fake_conn(0, RR_FAKE_CARRIED);
+	ctl(o.ep, EPOLL_CTL_ADD, 0, EPOLLIN);
+	w = newest(&o);
+	o.c->ready = POLLIN;
+	cr_assert(rr_ep_any_due(w->set));
+	cr_assert_eq(rr_ep_ask(w), POLLIN);
+	cr_assert_not(rr_ep_arm(w));
+	cr_assert(rr_ep_other_fd(w) == 0 && rr_ep_watch_fd(w) == 0);
 }
 
 Test(ready_epoll_reach, another_watch_may_have_something_where_one_has_no_connection)
@@ -168,6 +192,17 @@ Test(ready_epoll_reach, a_set_is_found_among_others_which_stay_as_they_are)
 	cr_assert(s->f.refs == 1 && other[0]->f.refs == 1 && other[1]->f.refs == 1);
 	cr_assert(have_epfd(s));
 	cr_assert_eq(s->f.refs, 1);
+}
+
+Test(ready_epoll_reach, a_set_may_have_the_number_0)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+	struct rr_ep_set *s = newest(&o)->set;
+
+	cr_assert_eq(rr_wrap_dup2(o.ep, 0), 0);
+	cr_assert_eq(rr_wrap_close(o.ep), 0);
+	cr_assert(have_epfd(s));
+	cr_assert(s->epfd == 0 && s->f.refs == 1);
 }
 
 /* The kernel had an event under way when the watch took its form. */
