@@ -9,6 +9,7 @@
 #include "preload/init.h"
 #include "preload/looks.h"
 #include "preload/pollrest.h"
+#include "preload/statseg.h"
 #include "tests/unit/call.h"
 
 static void begin_rare(void)
@@ -233,9 +234,11 @@ Test(call_rare, a_listener_that_is_in_a_set_already_is_changed_there)
 	cr_assert_eq(at.so->f.refs, 1);
 }
 
-static ssize_t some(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+/* Each attempt changes it. */
+static ssize_t some(struct rr_conn *c, int fd RR_UNUSED, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
 		    int flags RR_UNUSED)
 {
+	c->face.changed = true;
 	return 1;
 }
 
@@ -264,7 +267,7 @@ Test(call_rare, sets_learn_of_what_has_changed_in_any_call)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	int n = 1, peer, p[2];
-	char c;
+	char c, two[2] = "";
 
 	rr_fake.recv = rr_fake.send = some;
 	rr_fake.dialed = is_dialed;
@@ -281,6 +284,12 @@ Test(call_rare, sets_learn_of_what_has_changed_in_any_call)
 	cr_assert_eq(rr_wrap_recv(at.fd, &c, 1, MSG_TRUNC | MSG_PEEK), 1);
 	cr_assert(has_seen());
 	cr_assert_eq(rr_wrap_send(at.fd, &c, 1, 0), 1);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_recv(at.fd, two, 2, MSG_WAITALL), 2);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_recv(at.fd, two, 2, MSG_WAITALL | MSG_TRUNC), 2);
+	cr_assert(has_seen());
+	cr_assert_eq(rr_wrap_send(at.fd, two, 2, 0), 2);
 	cr_assert(has_seen());
 	cr_assert_eq(rr_wrap_ioctl(at.fd, FIONREAD, &n), 0);
 	cr_assert(has_seen());
@@ -300,6 +309,71 @@ Test(call_rare, sets_learn_of_what_has_changed_in_any_call)
 	rr_wrap_recv(tcp(&peer), &c, 1, MSG_DONTWAIT);
 	cr_assert_not(has_seen());
 	cr_assert_eq(at.so->f.refs, 1);
+}
+
+/* --- sockets that are in a set before they have a connection --- */
+
+static struct rr_conn *gives_late(int fd RR_UNUSED)
+{
+	return late;
+}
+
+static struct rr_conn *dials_late(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED, socklen_t len RR_UNUSED)
+{
+	return late;
+}
+
+static struct rr_ep_watch *watched_socket(int *fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct rr_sock *so;
+
+	*fd = rr_wrap_socket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_eq(rr_wrap_epoll_ctl(at.set, EPOLL_CTL_ADD, *fd, &ev), 0);
+	so = rr_fdt_sock(*fd);
+	rr_file_put(&so->f);
+	cr_assert_eq(((struct rr_ep_watch *)so->watches)->form, RR_EP_PLAIN);
+	return so->watches;
+}
+
+Test(call_rare, sets_learn_of_the_door_of_a_listener)
+{
+	int fd;
+	struct rr_ep_watch *w = watched_socket(&fd);
+
+	late = spare();
+	rr_fake.listener = gives_late;
+	cr_assert_null(rr_statseg_get(false));
+	errno = MINE;
+	cr_assert_eq(rr_wrap_listen(fd, 1), 0);
+	cr_assert_eq(errno, MINE);
+	cr_assert(w->form == RR_EP_PASS && w->so->conn == late && w->so->flags & RR_SOCK_LISTENER);
+	cr_assert_not_null(rr_statseg_get(false), "a server is seen while it waits");
+	cr_assert_eq(w->so->f.refs, 1);
+}
+
+Test(call_rare, sets_learn_of_a_native_peer_that_is_dialed)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd;
+	struct rr_ep_watch *w = watched_socket(&fd);
+
+	late = spare();
+	rr_fake.dial = dials_late;
+	rr_fake.dialed = is_dialed;
+	errno = MINE;
+	cr_assert_eq(rr_wrap_connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	cr_assert_eq(errno, MINE);
+	cr_assert(w->form == RR_EP_PASS && w->so->conn == late && w->so->flags & RR_SOCK_CONNECTING);
+}
+
+/* Who keeps what was found must look again. */
+Test(call_rare, a_stream_is_a_change_of_the_table)
+{
+	uint32_t n = rr_fdt_changes();
+
+	cr_assert_not_null(rr_wrap_fdopen(at.fd, "r"));
+	cr_assert(rr_fdt_changes() != n && at.so->flags & RR_SOCK_STDIO);
 }
 
 /* --- while the set-up is under way --- */
