@@ -457,3 +457,35 @@ Test(call_further, who_cannot_know_what_the_kernel_has_leaves_it_there)
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC | MSG_DONTWAIT), 3);
 	cr_assert_eq(recv(at.fd, buf, 10, MSG_WAITALL | MSG_DONTWAIT), 7);
 }
+
+static int nap_sleeps;
+
+static int interrupted_once(struct pollfd *p RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *left RR_UNUSED,
+			    const sigset_t *mask RR_UNUSED)
+{
+	if (!nap_sleeps++) {
+		errno = EINTR;
+		return -1;
+	}
+	at.c->ready = POLLIN;
+	return 1;
+}
+
+Test(call_further, a_signal_in_a_nap_ends_the_call)
+{
+	struct sigaction sa = { .sa_handler = on_pipe };
+	char buf[10];
+
+	cr_assert_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	rr_real.ppoll = interrupted_once;
+	SAYS(&rx, -EAGAIN, 5);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), -EINTR);
+	cr_assert(nap_sleeps == 1 && rx.calls == 1);
+	/* One whose handlers let the kernel's go on does so, too. */
+	nap_sleeps = 0;
+	sa.sa_flags = SA_RESTART;
+	cr_assert_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	SAYS(&rx, -EAGAIN, 5);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 5);
+	cr_assert(nap_sleeps >= 1 && rx.calls == 2);
+}
