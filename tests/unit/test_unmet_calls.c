@@ -194,3 +194,15 @@ Test(unmet_calls, an_error_of_a_look_is_no_refusal)
 	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), -1);
 	cr_assert(errno == ECONNRESET && !so->unmet.past.err && rr_unmet_is(so));
 }
+
+/* Each look says so. */
+Test(unmet_calls, an_end_before_the_reply_is_known_as_often_as_it_is_told)
+{
+	arrives(call, CALL);
+	cr_assert_eq(rr_wrap_recv(fd, got, sizeof(got), 0), CALL);
+	ends();
+	errno = ESRCH;
+	for (int i = 0; i < 3; i++)
+		cr_assert(is_told(POLLIN), "%d", i);
+	cr_assert(so->unmet.ended && rr_unmet_is(so) && !told.made);
+}
