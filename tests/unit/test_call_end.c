@@ -393,6 +393,13 @@ Test(call_end, no_number_is_closed_that_none_can_have)
 	}
 }
 
+Test(call_end, what_the_kernel_has_closed_is_not_closed_again)
+{
+	rr_real.close = note_highest;
+	rr_wrap_closefrom(900);
+	cr_assert_eq(highest, 0);
+}
+
 Test(call_end, of_a_range_one_that_is_closed_already_is_no_error)
 {
 	to_high(at.fd, LOW + 5);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the layers below are told of the configuration. */
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "config/conf.h"
 #include "core/base/diag.h"
 #include "core/base/log.h"
+#include "core/base/ownfd.h"
 #include "preload/init.h"
 #include "preload/rawos.h"
 #include "preload/appmem.h"
 #include "preload/diag_plugin.h"
 #include "preload/setup.h"
+#include "preload/rundirs.h"
 #include "preload/statseg.h"
 #include "tests/unit/call.h"
 
@@ -251,6 +254,26 @@ Test(call_setup, each_line_of_the_log_names_the_program)
 	text = logged();
 	cr_assert(strstr(text, "its_name ") && strstr(text, "a line"), "%s", text);
 	cr_assert(strstr(text, "NO_SUCH_OPTION"), "%s", text);
+}
+
+/* --- the run directory --- */
+
+Test(call_setup, a_run_directory_is_where_the_statistics_are)
+{
+	char dir[] = "/tmp/rr-setup-XXXXXX", cmd[80];
+	struct rr_stat_seg *seg;
+	struct stat st;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chmod(dir, 0755), 0);
+	setenv("RDMARPC_RUN_DIR", dir, 1);
+	set_up();
+	cr_assert_str_eq(rr_rundirs_own(), dir);
+	cr_assert_str_eq(params.run_dir(), dir);
+	seg = rr_statseg_get(true);
+	cr_assert(seg && !fstat(rr_ownfd_next(0), &st) && st.st_nlink == 1, "it has a name");
+	snprintf(cmd, sizeof(cmd), "ls %s | grep -q '^%d[.]' && rm -r %s", dir, getpid(), dir);
+	cr_assert_eq(system(cmd), 0);
 }
 
 /* While a daemon still has its privileges. */

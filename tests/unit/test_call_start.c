@@ -179,3 +179,13 @@ Test(call_start, whose_tables_they_are)
 	cr_assert_eq(status, 0);
 	cr_assert(rr_may_track());
 }
+
+/* From the constructor on, no environment is no reason to wait. */
+Test(call_start, who_has_cleared_its_environment_is_set_up)
+{
+	char **was = environ;
+
+	environ = NULL;
+	cr_assert(rr_init_core());
+	environ = was;
+}

@@ -470,6 +470,22 @@ Test(ready_poll_rounds, an_error_of_the_sleeps_is_the_apps_and_nothing_is_told)
 	ORDER("");
 }
 
+/* An earlier answer is no reason not to ask. */
+Test(ready_poll_rounds, those_that_are_awake_are_asked_for_how_long_each_time)
+{
+	struct rr_slot slot = { .file = rr_fdt_peek(p[0].fd), .conn = c }, gone = { .next = &slot, .conn = c };
+	struct rr_work w = { .awake = &gone };
+	struct rr_spin spin = { .want = RR_SEC, .enough = true };
+
+	cr_assert_not_null(slot.file);
+	want = RR_MSEC;
+	spin_budget(&w, &spin);
+	cr_assert(spin.want == RR_MSEC && !spin.enough);
+	w.awake = NULL;
+	spin_budget(&w, &spin);
+	cr_assert_eq(spin.want, 0);
+}
+
 /* --- one alone --- */
 
 static int naps, nap_says = RR_POLL_ON;

@@ -172,3 +172,17 @@ Test(ready_recv, with_a_time_out_it_is_the_apps_socket_if_that_has_it)
 	cr_assert_eq(chosen(2, own, wake), -1);
 	cr_assert_eq(chosen(1, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, wake), -1);
 }
+
+/* --- a spin that is over --- */
+
+/* What was wanted first is forgotten. */
+Test(ready_recv, when_a_spin_is_over_its_connection_is_asked_anew_for_how_long)
+{
+	int peer;
+	struct rr_conn *c = rr_fake_conn(tcp(&peer), RR_FAKE_CARRIED);
+	struct rr_spin spin = { .now = 1000, .began = 1000, .want = RR_SEC };
+
+	c->longer = RR_MSEC;
+	wait_spin_longer(c, &spin, RR_TIME_NEVER);
+	cr_assert_eq(spin.want, RR_MSEC);
+}
