@@ -2,6 +2,9 @@
 /* The list of free sockets: its head counts, so that who has slept between a look and its change does not take another
  * list for the one that it saw. */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "preload/fdtable.c"
 #include "tests/lib/fdtable_fakes.h"
