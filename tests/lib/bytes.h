@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/wire/cursor.h"
 
@@ -20,6 +21,37 @@ static inline uint8_t *tight(const void *src, size_t len)
 	if (len)
 		memcpy(p, src, len);
 	return p;
+}
+
+/* A copy of len bytes that ends where memory ends: whoever reads beyond them dies, in any build. The next call, and
+ * edge_back(), take it away. */
+enum { EDGE_MOST = 1 << 18, EDGE_BEHIND = 1 << 16 };
+
+static inline uint8_t *edge_at(int prot)
+{
+	static uint8_t *mem;
+
+	if (!mem)
+		mem = mmap(NULL, EDGE_MOST + EDGE_BEHIND, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED || mprotect(mem, EDGE_MOST, prot))
+		abort();
+	return mem + EDGE_MOST;
+}
+
+static inline uint8_t *edged(const void *src, size_t len)
+{
+	uint8_t *end = edge_at(PROT_READ | PROT_WRITE);
+
+	if (len > EDGE_MOST)
+		abort();
+	if (len)
+		memcpy(end - len, src, len);
+	return end - len;
+}
+
+static inline void edge_back(void)
+{
+	edge_at(PROT_NONE);
 }
 
 /* n words in network order. */

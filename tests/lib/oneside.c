@@ -115,10 +115,10 @@ void one_run(struct one *o)
 
 void one_recv(struct one *o, const uint8_t *buf, uint32_t len, uint32_t inv)
 {
-	uint8_t *copy = tight(buf, len);
+	uint8_t *copy = edged(buf, len);
 
 	rr_eng_recv(o->e, o->next_token++, copy, len, inv, o->now);
-	free(copy);
+	edge_back();
 	one_run(o);
 }
 
@@ -136,14 +136,14 @@ int one_send(struct one *o, uint32_t type, uint32_t xid, uint32_t len)
 
 int one_send_bytes(struct one *o, const uint8_t *msg, uint32_t len)
 {
-	uint8_t *copy = tight(msg, len);
+	uint8_t *copy = edged(msg, len);
 	struct rr_eng_out out = { .len = len, .buf = o->next_buf++, .head = copy, .have = len };
 	int rc;
 
 	if (!rr_rpc_peek(copy, len, &out.rpc))
 		abort();
 	rc = rr_eng_send(o->e, &out, o->now);
-	free(copy);
+	edge_back();
 	one_run(o);
 	return rc;
 }

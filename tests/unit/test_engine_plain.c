@@ -79,7 +79,7 @@ static int send_both(uint32_t type, uint32_t xid, uint32_t len)
 
 static void recv_both(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *copy = tight(buf, len);
+	uint8_t *copy = edged(buf, len);
 	struct rr_rpc rpc;
 
 	one_clear(&o);
@@ -104,7 +104,7 @@ static void recv_both(const uint8_t *buf, uint32_t len)
 		one_recv(&shorter, buf, len, 0);
 		cr_assert_eq(o.nops, shorter.nops);
 	}
-	free(copy);
+	edge_back();
 	assert_same();
 }
 

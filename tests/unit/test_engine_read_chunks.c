@@ -307,10 +307,10 @@ static const struct rr_op *pull(uint32_t pos, uint32_t len)
 
 static void head(const struct rr_op *op)
 {
-	uint8_t *copy = tight(m.b, m.n);
+	uint8_t *copy = edged(m.b, m.n);
 
 	rr_eng_head(o.e, op->id, 0, copy, m.n, o.now);
-	free(copy);
+	edge_back();
 	one_run(&o);
 }
 

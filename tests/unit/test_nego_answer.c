@@ -10,10 +10,10 @@
 
 static enum rr_nego judge(const uint8_t *buf, size_t len, struct rr_hello *h, uint32_t *need)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	enum rr_nego rc = rr_nego_get_answer(p, len, XID, h, need);
 
-	free(p);
+	edge_back();
 	return rc;
 }
 
@@ -369,10 +369,10 @@ Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 
 static enum rr_sniff sniff(const uint8_t *buf, size_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	enum rr_sniff s = rr_sniff(p, len);
 
-	free(p);
+	edge_back();
 	return s;
 }
 

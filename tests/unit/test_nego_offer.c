@@ -27,11 +27,11 @@ static uint32_t small_offer(uint8_t *buf)
 /* What get_offer says of an exact-size copy of buf[0..len). */
 static enum rr_nego judge(const uint8_t *buf, size_t len, struct rr_hello *h, uint32_t *need)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	uint32_t xid = 0;
 	enum rr_nego rc = rr_nego_get_offer(p, len, PROGRAM, &xid, h, need);
 
-	free(p);
+	edge_back();
 	if (rc == RR_NEGO_OURS)
 		cr_assert_eq(xid, rr_be32(buf + 4));
 	return rc;

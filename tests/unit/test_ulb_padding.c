@@ -22,21 +22,21 @@ static void ask(bool there)
 
 static enum rr_ulb_rc pad_call(void)
 {
-	uint8_t *b = tight(m.b, m.n);
+	uint8_t *b = edged(m.b, m.n);
 	struct rr_ulb_view v = { .buf = b, .have = m.n, .len = m.n };
 	enum rr_ulb_rc rc = rr_ulb_pad_call(&v, &p);
 
-	free(b);
+	edge_back();
 	return rc;
 }
 
 static enum rr_ulb_rc pad_reply(struct rr_ulb_rec rec)
 {
-	uint8_t *b = tight(m.b, m.n);
+	uint8_t *b = edged(m.b, m.n);
 	struct rr_ulb_view v = { .buf = b, .have = m.n, .len = m.n };
 	enum rr_ulb_rc rc = rr_ulb_pad_reply(&rec, &v, &p);
 
-	free(b);
+	edge_back();
 	return rc;
 }
 

@@ -36,10 +36,10 @@ static void one_item(const struct vector *c, const struct vector *r, uint32_t po
 	struct rr_ulb_view v;
 
 	from_vector(&m, r);
-	p = tight(m.b, m.n);
+	p = edged(m.b, m.n);
 	v = (struct rr_ulb_view){ .buf = p, .have = m.n, .len = r->len };
 	cr_assert_eq(rr_ulb_reply(&rec, &v, &reply), RR_ULB_OK);
-	free(p);
+	edge_back();
 	cr_assert_eq(reply.nitems, 1);
 	is_item(&reply.items[0], pos, len);
 	cr_assert_eq(reply.items[0].chunk, RR_ULB_INLINE);

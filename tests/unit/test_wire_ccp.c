@@ -13,21 +13,21 @@ static struct rr_ccp_res res;
 
 static enum rr_ccp call(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	uint32_t xid = 0;
 	enum rr_ccp what = rr_ccp_get_call(p, len, PROG, &xid, &req);
 
-	free(p);
+	edge_back();
 	cr_assert_eq(xid, what == RR_CCP_OTHER ? 0 : X);
 	return what;
 }
 
 static enum rr_ccp_verdict reply(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	enum rr_ccp_verdict v = rr_ccp_get_reply(p, len, X, &res);
 
-	free(p);
+	edge_back();
 	return v;
 }
 

@@ -11,13 +11,13 @@ static struct rr_chunks got;
 /* What the chunk lists in an exact-size copy of buf[0..len) deserve. */
 static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	struct rr_rcur c;
 
 	memset(&got, 0xee, sizeof(got));
 	rr_rcur_init(&c, p, len);
 	rr_chunks_get(&c, &got);
-	free(p);
+	edge_back();
 	return c.rc;
 }
 

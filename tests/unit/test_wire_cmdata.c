@@ -8,12 +8,12 @@ static struct rr_cmdata got;
 
 static uint32_t get(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	uint32_t at;
 
 	memset(&got, 0xee, sizeof(got));
 	at = rr_cmdata_get(p, len, &got);
-	free(p);
+	edge_back();
 	return at;
 }
 

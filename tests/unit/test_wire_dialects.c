@@ -14,12 +14,12 @@ static struct rr_msg msg;
 
 static enum rr_wire_rc decode(const struct rr_codec *k, const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	enum rr_wire_rc rc;
 
 	memset(&msg, 0xee, sizeof(msg));
 	rc = k->decode(p, len, &msg);
-	free(p);
+	edge_back();
 	return rc;
 }
 

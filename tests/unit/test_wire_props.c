@@ -11,14 +11,14 @@ static uint32_t used;		/* bytes */
 /* Decodes an exact-size copy of buf[0..len) into props. */
 static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	struct rr_rcur c;
 
 	memset(&props, 0xee, sizeof(props));
 	rr_rcur_init(&c, p, len);
 	rr_props_get(&c, &props);
 	used = (uint32_t)(c.p - p);
-	free(p);
+	edge_back();
 	return c.rc;
 }
 
@@ -146,13 +146,13 @@ Test(wire_props, what_is_given_is_encoded_in_the_order_of_the_table)
 
 static enum rr_wire_rc subset(const uint8_t *buf, uint32_t len, struct rr_propsubset *s)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	struct rr_rcur c;
 
 	memset(s, 0xee, sizeof(*s));
 	rr_rcur_init(&c, p, len);
 	rr_propsubset_get(&c, s);
-	free(p);
+	edge_back();
 	return c.rc;
 }
 

@@ -19,7 +19,7 @@ struct seen {
 /* Takes one piece of the stream, all of it. */
 static void feed(struct rr_rm *rm, const uint8_t *buf, size_t len, struct seen *s)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	size_t at = 0;
 
 	while (at < len || (rm->last && rm->left == 0)) {
@@ -42,7 +42,7 @@ static void feed(struct rr_rm *rm, const uint8_t *buf, size_t len, struct seen *
 		cr_assert_eq(what == RR_RM_RECORD, rr_rm_at_boundary(rm));
 		at += n;
 	}
-	free(p);
+	edge_back();
 }
 
 static void expect_equal(const struct seen *a, const struct seen *b)

@@ -8,12 +8,12 @@ static struct rr_rpc rpc;
 
 static bool peek(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	bool ok;
 
 	memset(&rpc, 0xee, sizeof(rpc));
 	ok = rr_rpc_peek(p, len, &rpc);
-	free(p);
+	edge_back();
 	return ok;
 }
 

@@ -22,12 +22,12 @@ static const struct rr_codec *v2(void)
 /* Decodes an exact-size copy of buf[0..len) into msg. */
 static enum rr_wire_rc decode(const uint8_t *buf, uint32_t len)
 {
-	uint8_t *p = tight(buf, len);
+	uint8_t *p = edged(buf, len);
 	enum rr_wire_rc rc;
 
 	memset(&msg, 0xee, sizeof(msg));
 	rc = v2()->decode(p, len, &msg);
-	free(p);
+	edge_back();
 	return rc;
 }
 

@@ -84,13 +84,13 @@ static RR_UNUSED void cut(struct msg *m, uint32_t pos, uint32_t n)
 static RR_UNUSED enum rr_ulb_rc look_part(const struct msg *m, uint32_t have, uint32_t len,
 					  uint32_t session_max)
 {
-	uint8_t *p = tight(m->b, have);
+	uint8_t *p = edged(m->b, have);
 	struct rr_ulb_view v = { .buf = p, .have = have, .len = len };
 	enum rr_ulb_rc rc;
 
 	memset(&call, 0xee, sizeof(call));
 	rc = rr_ulb_call(&v, session_max, &call);
-	free(p);
+	edge_back();
 	return rc;
 }
 
@@ -102,26 +102,26 @@ static RR_UNUSED enum rr_ulb_rc look(const struct msg *m)
 static RR_UNUSED enum rr_ulb_rc look_chunks(const struct msg *m, const struct rr_ulb_chunk *c,
 					    uint32_t n)
 {
-	uint8_t *p = tight(m->b, m->n);
+	uint8_t *p = edged(m->b, m->n);
 	struct rr_ulb_view v = { .buf = p, .have = m->n, .len = m->n, .chunks = c, .nchunks = n };
 	enum rr_ulb_rc rc;
 
 	memset(&call, 0xee, sizeof(call));
 	rc = rr_ulb_call(&v, 0, &call);
-	free(p);
+	edge_back();
 	return rc;
 }
 
 static RR_UNUSED enum rr_ulb_rc look_reply(const struct rr_ulb_rec *rec, const struct msg *m,
 					   const struct rr_ulb_chunk *c, uint32_t n)
 {
-	uint8_t *p = tight(m->b, m->n);
+	uint8_t *p = edged(m->b, m->n);
 	struct rr_ulb_view v = { .buf = p, .have = m->n, .len = m->n, .chunks = c, .nchunks = n };
 	enum rr_ulb_rc rc;
 
 	memset(&reply, 0xee, sizeof(reply));
 	rc = rr_ulb_reply(rec, &v, &reply);
-	free(p);
+	edge_back();
 	return rc;
 }
 
