@@ -133,7 +133,7 @@ static void offer_pattern(uint32_t program, uint8_t *want)
 /* Can these bytes be the beginning of an offer's record mark? */
 static bool mark_fits(const uint8_t *buf, size_t len)
 {
-	uint8_t hdr[RR_RM_HDR] = { 0x80 };
+	uint8_t hdr[RR_RM_HDR] = { 0x80 };	/* for when there is none */
 	uint32_t frag;
 
 	memcpy(hdr, buf, rr_min(len, sizeof(hdr)));
@@ -149,7 +149,7 @@ static bool offer_fits(const uint8_t *buf, size_t len, uint32_t program)
 	uint8_t want[OFFER_MAGIC_AT + sizeof(magic)];
 	size_t fixed = rr_min(len, sizeof(want));
 
-	if (len > 0 && !mark_fits(buf, len))
+	if (!mark_fits(buf, len))
 		return false;
 	offer_pattern(program, want);
 	return fixed <= 8 || memcmp(buf + 8, want + 8, fixed - 8) == 0;
@@ -188,7 +188,6 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 	static const uint8_t accepted[ANSWER_MAGIC_AT - 12]; /* up to and with SUCCESS */
 	struct rr_rcur c;
 	uint32_t version, verdict;
-	bool sound;
 
 	if (len < ANSWER_FIXED || len > RR_ANSWER_MAX ||
 	    memcmp(buf + 12, accepted, sizeof(accepted)) != 0 ||
@@ -197,14 +196,13 @@ static enum rr_nego judge_answer(const uint8_t *buf, uint32_t len, struct rr_hel
 	version = rr_be32(buf + ANSWER_MAGIC_AT + sizeof(magic));
 	verdict = rr_be32(buf + ANSWER_FIXED - 4);
 	rr_rcur_init(&c, buf + ANSWER_FIXED, len - ANSWER_FIXED);
-	sound = rr_hello_get(&c, h);
-	if (!sound)
-		memset(h, 0, sizeof(*h));
+	if (!rr_hello_get(&c, h))
+		memset(h, 0, sizeof(*h));	/* so it has chosen nothing */
 	if (verdict == VERDICT_ELSEWHERE)
 		return RR_NEGO_ELSEWHERE;
 	if (verdict == VERDICT_ONE_HOST)
 		return RR_NEGO_ONE_HOST;
-	if (verdict != VERDICT_CHOSEN || version == 0 || !sound || h->nprov != 1)
+	if (verdict != VERDICT_CHOSEN || version == 0 || h->nprov != 1)
 		return RR_NEGO_DECLINED;
 	h->version = version;
 	return RR_NEGO_OURS;
@@ -275,7 +273,7 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 		*need = walk_need(&w);
 		return RR_NEGO_PART;
 	}
-	if (step == STEP_OTHER || w.matched < sizeof(w.want))
+	if (w.matched < sizeof(w.want))		/* or another byte was found */
 		return RR_NEGO_OTHER;
 	*need = (uint32_t)w.at;
 	return w.one_fragment ? judge_answer(buf, *need, h) : RR_NEGO_NO;

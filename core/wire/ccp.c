@@ -134,7 +134,7 @@ enum rr_ccp_verdict rr_ccp_get_reply(const uint8_t *buf, uint32_t len, uint32_t 
 	uint32_t stat;
 
 	rr_rcur_init(&c, buf, len);
-	if (rr_get_u32(&c) != xid || rr_get_u32(&c) != RR_RPC_REPLY || c.rc != RR_WIRE_OK)
+	if (rr_get_u32(&c) != xid || rr_get_u32(&c) != RR_RPC_REPLY)
 		return RR_CCP_NOT_OURS;
 	stat = rr_get_u32(&c);	/* MSG_ACCEPTED is 0 as SUCCESS is */
 	skip_auth(&c);

@@ -9,20 +9,15 @@
 #define ERR_LEN		(RR_PREFIX_LEN + 4)
 #define EXTRA_LEN	(8 * 4u)	/* rdma_extra */
 
-/* §4.3: an error code that RFC 8166 does not have, and whose header it therefore discards. */
-/* req: draft-02 4.3 #1 */
-static bool is_other_error(const struct rr_msg *m, uint32_t len)
-{
-	return m->type == RR_ERROR && m->vers == rr_v1_codec.version &&
-	       len >= ERR_LEN + EXTRA_LEN && m->err != RR_ERR_VERS && m->err != RR_ERR_CHUNK;
-}
-
-/* req: draft-02 4.2 #1 */
+/* §4.3: an error code that RFC 8166 does not have, and whose header it therefore discards:
+ * nothing else that is so long and of its version. */
+/* req: draft-02 4.2 #1, 4.3 #1 */
 static enum rr_wire_rc draft02_decode(const uint8_t *buf, uint32_t len, struct rr_msg *m)
 {
 	enum rr_wire_rc rc = rr_v1_codec.decode(buf, len, m);
 
-	if (likely(rc != RR_WIRE_DISCARD) || len < RR_PREFIX_LEN || !is_other_error(m, len))
+	if (likely(rc != RR_WIRE_DISCARD) || len < ERR_LEN + EXTRA_LEN ||
+	    m->vers != rr_v1_codec.version)
 		return rc;
 	m->hdr_len = ERR_LEN + EXTRA_LEN;
 	return RR_WIRE_OK;

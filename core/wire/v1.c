@@ -67,7 +67,7 @@ static enum rr_wire_rc v1_get_error(struct rr_rcur *c, struct rr_msg *m)
 static enum rr_wire_rc v1_get_nomsg(struct rr_rcur *c, struct rr_msg *m)
 {
 	rr_chunks_get(c, &m->ch);
-	if (c->rc == RR_WIRE_OK && m->ch.nreads == 0 && m->ch.nwrites == 0 && !m->ch.has_reply)
+	if (m->ch.nreads == 0 && m->ch.nwrites == 0 && !m->ch.has_reply)
 		rr_rcur_fail(c, RR_WIRE_BAD_XDR);
 	return c->rc;
 }

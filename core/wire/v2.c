@@ -212,10 +212,10 @@ static enum rr_wire_rc get_v1_err_vers(const uint8_t *buf, struct rr_msg *m)
 	return RR_WIRE_OK;
 }
 
-/* Read segments of one position are one chunk (RFC 8166 §3.4.5). */
+/* Of a Read list with some segments: those of one position are one chunk (RFC 8166 §3.4.5). */
 static uint32_t count_read_chunks(const struct rr_chunks *ch)
 {
-	uint32_t n = ch->nreads > 0;
+	uint32_t n = 1;
 
 	for (uint32_t i = 1; i < ch->nreads; i++)
 		n += ch->reads[i].position != ch->reads[i - 1].position;
@@ -249,7 +249,6 @@ static enum rr_wire_rc refuse_message(struct rr_msg *m, enum rr_wire_rc rc)
 {
 	if (m->proc == RDMA2_ERROR)
 		return RR_WIRE_DISCARD;
-	m->vers_low = m->vers_high = 0;
 	switch (rc) {
 	case RR_WIRE_BAD_VERS:
 		m->err = RR_ERR_VERS;

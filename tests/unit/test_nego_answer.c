@@ -109,6 +109,9 @@ Test(nego_answer, that_declines_tells_who_asks_the_release_and_what_is_lacking)
 	struct rr_hello in = told(), h;
 	uint32_t len = rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, &in, buf, sizeof(buf)), need = 0;
 
+	buf[len] = 0x5a;
+	cr_assert_eq(rr_nego_put_refusal(RR_NEGO_ONE_HOST, XID, &in, buf, sizeof(buf)), len);
+	cr_assert_eq(buf[len], 0x5a, "what is behind it stays");
 	cr_assert_eq(len, 44 + sizeof(fields));
 	cr_assert_arr_eq(buf + 44, fields, sizeof(fields));
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_ONE_HOST);
@@ -156,7 +159,8 @@ Test(nego_answer, that_declines_stays_one_if_what_it_tells_is_malformed)
 
 		rr_put_be32(buf + at, 0x00060100);
 		cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED, "at %u", at);
-		cr_assert(h.nlack <= RR_NEGO_PROVS && memchr(h.release, 0, sizeof(h.release)));
+		for (size_t i = 0; i < sizeof(h) && (at == 64 || at == 76); i++)	/* a field's head */
+			cr_assert_eq(((const uint8_t *)&h)[i], 0, "it tells nothing");
 	}
 }
 
@@ -350,7 +354,7 @@ Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 {
 	uint8_t buf[RR_ANSWER_MAX];
 	uint32_t len = small_answer(buf, 1), need;
-	struct rr_hello h;
+	struct rr_hello h, in;
 
 	rr_put_be32(buf + 40, 5);		/* an unknown verdict */
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
@@ -363,6 +367,53 @@ Test(nego_answer, with_our_magic_but_without_sense_is_a_decline)
 	len = small_answer(buf, 0);
 	rr_put_be32(buf + 40, 1);		/* chosen: nothing */
 	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
+	len = small_answer(buf, 1);
+	rr_put_be32(buf + 40, 2);		/* declined, although something is chosen */
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
+	in = told();
+	len = rr_nego_put_refusal(RR_NEGO_DECLINED, XID, &in, buf, sizeof(buf));
+	rr_put_be32(buf + 40, 1);		/* chosen: nothing, in fields that are sound */
+	cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_DECLINED);
+	cr_assert_str_eq(h.release, "1.2.3");
+}
+
+/* An answer of len bytes with all that one has, and a field that no release knows behind it. */
+static uint32_t filled_answer(uint8_t *buf, uint32_t len)
+{
+	uint32_t at = small_answer(buf, 1);
+
+	rr_put_be32(buf + at, 0xffffu << 16 | (len - at - 4));
+	memset(buf + at + 4, 0, len - at - 4);
+	rr_rm_put(buf, len - 4, true);
+	return len;
+}
+
+Test(nego_answer, has_a_greatest_length_and_a_shortest)
+{
+	uint8_t buf[RR_ANSWER_MAX + 4];
+	struct rr_hello h;
+	uint32_t need;
+
+	cr_assert_eq(judge(buf, filled_answer(buf, RR_ANSWER_MAX), &h, &need), RR_NEGO_OURS);
+	cr_assert_eq(judge(buf, filled_answer(buf, RR_ANSWER_MAX + 4), &h, &need), RR_NEGO_NO);
+	small_answer(buf, 0);
+	for (uint32_t len = 12; len < 44; len++) {
+		rr_rm_put(buf, len - 4, true);
+		cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_NO, "%u", len);
+	}
+}
+
+Test(nego_answer, with_a_fixed_bit_wrong_is_no_shims)
+{
+	uint8_t buf[RR_ANSWER_MAX];
+	uint32_t len = small_answer(buf, 1), need;
+	struct rr_hello h;
+
+	for (uint32_t bit = 8 * 12; bit < 8 * 36; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(judge(buf, len, &h, &need), RR_NEGO_NO, "bit %u", bit);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
 }
 
 /* --- sniffing --- */
@@ -391,6 +442,8 @@ Test(nego_sniff, knows_what_is_no_call)
 {
 	static const uint32_t bad[][4] = {
 		{ LAST | 40, 7, 1, 0 },		/* a reply */
+		{ LAST | 40, 7, 1, 2 },
+		{ LAST | 40, 7, 0x01000000, 2 },
 		{ LAST | 40, 7, 0, 3 },		/* RPC version 3 */
 		{ LAST | 36, 7, 0, 2 },		/* RFC 5531 §9: a call has 40 bytes */
 		{ LAST, 7, 0, 2 },
@@ -413,6 +466,8 @@ Test(nego_sniff, leaves_rpc_with_tls_alone)
 
 	WORDS(buf, LAST | 40, 7, 0, 2, 100003, 3, 0, RR_AUTH_TLS, 0, 0, 0);
 	cr_assert_eq(sniff(buf, 44), RR_SNIFF_TLS);
+	cr_assert_eq(sniff(buf, 32), RR_SNIFF_TLS);
+	WORDS(buf, 28, 7, 0, 2, 100003, 3, 0, RR_AUTH_TLS);
 	cr_assert_eq(sniff(buf, 32), RR_SNIFF_TLS);
 	WORDS(buf, 24, 7, 0, 2, 100003, 3, 0, RR_AUTH_TLS);	/* that is a fragment header */
 	cr_assert_eq(sniff(buf, 32), RR_SNIFF_RPC);

@@ -114,7 +114,8 @@ Test(nego_offer, the_first_dialect_that_both_allow_is_chosen)
 		enum rr_dialect d = RR_DIALECT_SLIDES;
 		bool any = rr_dialects_choose(c[i].offered, c[i].ours, &d);
 
-		cr_assert_eq(any ? (int)d : -1, c[i].chosen, "%zu", i);
+		cr_assert_eq(any, c[i].chosen >= 0, "%zu", i);
+		cr_assert(!any || (int)d == c[i].chosen, "%zu", i);
 	}
 }
 
@@ -257,6 +258,8 @@ Test(nego_offer, record_marks_that_cannot_be_ours_are_refused_from_the_first_byt
 	cr_assert_eq(judge((const uint8_t *)"\x16\x03\x01", 3, &h, &need), RR_NEGO_OTHER);
 	cr_assert_eq(judge((const uint8_t *)"\x80\x01", 2, &h, &need), RR_NEGO_OTHER);
 	cr_assert_eq(judge((const uint8_t *)"\x80\x00\x01", 3, &h, &need), RR_NEGO_PART);
+	cr_assert_eq(judge((const uint8_t *)"\x80\x00\x01\xfc", 4, &h, &need), RR_NEGO_PART);
+	cr_assert_eq(need, RR_OFFER_MAX);
 	for (uint32_t frag = 0; frag <= 60; frag += 4) {	/* all that is fixed, and its end */
 		rr_put_be32(buf, 0x80000000 | frag);
 		cr_assert_eq(judge(buf, 4, &h, &need), frag < 52 ? RR_NEGO_OTHER : RR_NEGO_PART, "%u bytes", frag);
@@ -316,6 +319,7 @@ Test(nego_fields, unknown_ones_are_skipped_wherever_they_stand)
 		0, 2, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,	/* of version 1 */
 		0, 6, 0, 1, 9, 0, 0, 0,
 		0, 15, 0, 0,
+		0, 24, 0, 0,				/* the first that no word has */
 		0, 22, 0, 4, 1, 2, 3, 4,
 		0, 32, 0, 4, 1, 2, 3, 4,		/* would wrap in a 32-bit set */
 		0, 33, 0, 4, 1, 2, 3, 4,
@@ -346,6 +350,9 @@ Test(nego_fields, known_ones_have_their_length)
 	static const uint8_t ends[] = { TOKEN, 0, 5, 0, 4, 1, 2, 3, 4 };
 	static const uint8_t prov[] = { TOKEN, 0, 3, 0, 0 };
 	static const uint8_t token[] = { 0, 1, 0, 4, 1, 2, 3, 4 };
+	static const uint8_t release[] = { TOKEN, 0, 6, 0, 0 };
+	static const uint8_t lack[] = { TOKEN, 0, 7, 0, 1, 5, 0, 0, 0 };
+	uint8_t longest[20 + 4 + RR_NEGO_RELEASE] = { TOKEN, 0, 6, 0, RR_NEGO_RELEASE };
 	struct rr_hello h;
 
 	cr_assert_eq(judge_fields(word, sizeof(word), &h), RR_NEGO_OTHER);
@@ -354,6 +361,27 @@ Test(nego_fields, known_ones_have_their_length)
 	cr_assert_eq(judge_fields(ends, sizeof(ends), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(prov, sizeof(prov), &h), RR_NEGO_OTHER);
 	cr_assert_eq(judge_fields(token, sizeof(token), &h), RR_NEGO_OTHER);
+	cr_assert_eq(judge_fields(release, sizeof(release), &h), RR_NEGO_OTHER);
+	cr_assert_eq(judge_fields(lack, sizeof(lack), &h), RR_NEGO_OTHER);
+	memset(longest + 24, 'x', RR_NEGO_RELEASE);
+	cr_assert_eq(judge_fields(longest, sizeof(longest), &h), RR_NEGO_OTHER);
+	longest[23]--;
+	longest[sizeof(longest) - 1] = 0;
+	cr_assert_eq(judge_fields(longest, sizeof(longest), &h), RR_NEGO_OURS);
+}
+
+/* The last bytes of the record are the last that are read. */
+Test(nego_fields, whose_value_ends_the_record_may_be_of_any_length)
+{
+	for (uint8_t n = 1; n <= 12; n++) {
+		uint8_t fields[20 + 4 + 12] = { TOKEN, 0, 3, 0, n };
+		struct rr_hello h;
+
+		cr_assert_eq(judge_fields(fields, 24 + (n + 3u) / 4 * 4, &h), RR_NEGO_OURS);
+		cr_assert_eq(h.prov[0].addr.len, n - 1);
+		for (uint32_t have = 0; have < n; have += 4)
+			cr_assert_eq(judge_fields(fields, 24 + have, &h), RR_NEGO_OTHER, "%u of %u", have, n);
+	}
 }
 
 Test(nego_fields, end_with_the_record_and_are_padded_with_zeroes)

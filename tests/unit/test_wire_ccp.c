@@ -83,6 +83,17 @@ Test(wire_ccp, any_credential_will_do_up_to_its_limit)
 	}
 	cr_assert_eq(CALL(X, 0, 2, PROG, 1, 1, 0, 0xfffffffd, 0, 0, 1, 2, 3), RR_CCP_GARBAGE);
 	cr_assert_eq(CALL(X, 0, 2, PROG, 1, 1, 0, 0, 0, 0xffffffff, 1, 2, 3), RR_CCP_GARBAGE);
+	cr_assert_eq(CALL(X, 0, 2, PROG, 1, 0, 0, 8, 0, 0), RR_CCP_GARBAGE);	/* NULL: no arguments, but these */
+}
+
+/* A reply names no program: none is taken for a call of program 0. */
+Test(wire_ccp, a_reply_is_no_call)
+{
+	uint8_t buf[64];
+	uint32_t xid = 0, len = WORDS(buf, X, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+
+	cr_assert_eq(rr_ccp_get_call(buf, len, 0, &xid, &req), RR_CCP_OTHER);
+	cr_assert_eq(xid, 0);
 }
 
 Test(wire_ccp, other_programs_are_the_apps)

@@ -68,6 +68,7 @@ Test(wire_chunks, write_chunks_up_to_the_limit_are_taken)
 	cr_assert_eq(got.nwrites, RR_MAX_WRITE_CHUNKS);
 	cr_assert_eq(decode(buf, writes(buf, RR_MAX_WRITE_CHUNKS + 1, 0, 0)), RR_WIRE_TOO_MANY);
 	cr_assert_eq(got.over, RR_OVER_WRITES);
+	cr_assert_eq(got.nwrites, RR_MAX_WRITE_CHUNKS);
 }
 
 Test(wire_chunks, segments_of_all_chunks_draw_on_one_pool)
@@ -77,6 +78,7 @@ Test(wire_chunks, segments_of_all_chunks_draw_on_one_pool)
 	cr_assert_eq(decode(buf, writes(buf, 1, RR_MAX_SEGS, 0)), RR_WIRE_OK);
 	cr_assert_eq(decode(buf, writes(buf, 1, RR_MAX_SEGS + 1, 0)), RR_WIRE_TOO_MANY);
 	cr_assert_eq(got.over, RR_OVER_SEGS);
+	cr_assert_eq(got.nsegs | got.writes[0].nsegs, 0, "a chunk that is too long has no segments");
 	cr_assert_eq(decode(buf, writes(buf, 2, RR_MAX_SEGS / 2, 0)), RR_WIRE_OK);
 	cr_assert_eq(decode(buf, writes(buf, 2, RR_MAX_SEGS / 2, 1)), RR_WIRE_TOO_MANY);
 	cr_assert_eq(decode(buf, writes(buf, 0, 0, RR_MAX_SEGS)), RR_WIRE_OK);
@@ -92,7 +94,7 @@ Test(wire_chunks, huge_segment_count_is_refused_before_any_segment_is_read)
 
 	for (size_t i = 0; i < rr_array_size(counts); i++) {
 		cr_assert_eq(DECODE(0, 1, counts[i], 0x21, 100, 0, 8, 0, 0), RR_WIRE_BAD_XDR);
-		cr_assert_eq(got.nsegs, 0);
+		cr_assert_eq(got.nsegs | got.writes[0].nsegs, 0);
 		cr_assert_eq(DECODE(0, 0, 1, counts[i], 0x31, 100, 0, 8), RR_WIRE_BAD_XDR);
 		cr_assert_eq(got.nsegs, 0);
 	}
@@ -136,6 +138,13 @@ Test(wire_chunks, lists_that_do_not_end_are_refused)
 	for (uint32_t n = 0; n < len; n++)
 		cr_assert_eq(decode(buf, n), RR_WIRE_BAD_XDR);
 	cr_assert_eq(decode(buf, len), RR_WIRE_OK);
+}
+
+Test(wire_chunks, without_a_reply_chunk_there_are_no_segments_of_it)
+{
+	cr_assert_eq(DECODE(0, 0, 0), RR_WIRE_OK);
+	cr_assert_not(got.has_reply);
+	cr_assert_eq(got.reply.first | got.reply.nsegs, 0);
 }
 
 Test(wire_chunks, what_follows_is_left_alone)

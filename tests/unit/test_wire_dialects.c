@@ -39,6 +39,7 @@ Test(wire_dialects, are_found_by_version_and_dialect)
 	cr_assert_eq(rr_codec_first(RR_DIALECT_DRAFT02), &rr_draft02_codec);
 	cr_assert_eq(rr_codec_find(1, RR_DIALECT_SLIDES), &rr_slides_codec);
 	cr_assert_eq(rr_codec_first(RR_DIALECT_SLIDES), &rr_slides_codec);
+	cr_assert_null(rr_codec_first((enum rr_dialect)(RR_DIALECT_SLIDES + 1)));
 	cr_assert_str_eq(rr_draft02_codec.name, "draft02");
 	cr_assert_str_eq(rr_slides_codec.name, "slides");
 }
@@ -175,6 +176,7 @@ Test(wire_dialects, slides_reverse_messages_are_inline_only)
 		cr_assert_eq(msg.proc, proc);
 		cr_assert_eq(DECODE(k, X, 1, 4, proc, 2, 0, 0, 0), RR_WIRE_BAD_XDR);
 		cr_assert_eq(DECODE(k, X, 1, 4, proc, 0, 0), RR_WIRE_DISCARD);
+		cr_assert_eq(DECODE(k, X, 1, 4, proc, 1, 4, 2), RR_WIRE_BAD_XDR);	/* cut */
 		cr_assert_eq(DECODE(&rr_v1_codec, X, 1, 4, proc, 0, 0, 0, 77), RR_WIRE_BAD_XDR);
 	}
 	rr_msg_init(&m, RR_MSG, X, 1, 4);
@@ -193,6 +195,24 @@ Test(wire_dialects, slides_reverse_messages_are_inline_only)
 	m.type = RR_NOMSG;
 	cr_assert_eq(rr_slides_codec.size(&m), 0);
 	cr_assert_eq(rr_slides_codec.encode(&m, (uint8_t[64]){ 0 }, 64), 0);
+}
+
+/* The type is put in place of version 1's, but not where there was no room even for that. */
+Test(wire_dialects, slides_write_nothing_past_a_buffer_that_is_too_small)
+{
+	struct rr_msg m;
+
+	rr_msg_init(&m, RR_MSG, X, 1, 4);
+	m.reverse = true;
+	m.dir = RR_DIR_CALL;
+	for (uint32_t cap = 0; cap < 28; cap++) {
+		uint8_t buf[28];
+
+		memset(buf, 0xee, sizeof(buf));
+		cr_assert_eq(rr_slides_codec.encode(&m, buf, cap), 0);
+		for (uint32_t i = cap; i < sizeof(buf); i++)
+			cr_assert_eq(buf[i], 0xee, "%u of %u", i, cap);
+	}
 }
 
 Test(wire_dialects, slides_know_no_other_types)

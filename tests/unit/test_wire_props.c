@@ -179,6 +179,8 @@ Test(wire_props, a_subset_has_a_limit)
 
 	cr_assert_eq(subset(buf, WORDS(buf, 5, 0, 0, 0, 0, 0), &s), RR_WIRE_TOO_MANY);
 	cr_assert_eq(subset(buf, WORDS(buf, 0xffffffff, 0), &s), RR_WIRE_BAD_XDR);
+	for (uint32_t n = 5; n <= 16; n++)	/* of which four are there */
+		cr_assert_eq(subset(buf, WORDS(buf, n, 0, 0, 0, 0), &s), RR_WIRE_BAD_XDR, "%u", n);
 	cr_assert_eq(subset(buf, WORDS(buf, 4, 1, 2, 3, 4), &s), RR_WIRE_OK);
 	rr_wcur_init(&c, again, sizeof(again));
 	rr_propsubset_put(&c, &s);

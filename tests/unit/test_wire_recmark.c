@@ -241,6 +241,8 @@ Test(wire_recmark, the_length_of_a_record_saturates)
 		/* the bytes need not exist to be counted */
 		cr_assert_eq(rr_rm_next(&rm, b, 0x7fffffff, &n), RR_RM_DATA);
 		cr_assert_eq(n, 0x7fffffff);
+		if (i < 2)
+			cr_assert_eq(rm.record, (uint32_t)(i + 1) * 0x7fffffff);
 	}
 	cr_assert_eq(rm.record, UINT32_MAX);
 }

@@ -261,6 +261,20 @@ Test(wire_v2, err_vers_for_another_version_is_sent_in_version_ones_form)
 	EXPECT_BYTES(&m, X, 2, 32, 4, RESP, 1, 1, 2);
 }
 
+Test(wire_v2, nothing_else_has_version_ones_form_whatever_version_it_names)
+{
+	struct rr_msg m;
+
+	rr_msg_init(&m, RR_ERROR, X, 7, 32);
+	m.err = RR_ERR_BAD_XDR;
+	EXPECT_BYTES(&m, X, 7, 32, 4, RESP, 2);
+	rr_msg_init(&m, RR_MSG, X, 7, 32);
+	m.dir = RR_DIR_CALL;
+	EXPECT_BYTES(&m, X, 7, 32, 0, CALL, 0, 0, 0, 0);
+	m.err = RR_ERR_VERS;		/* of no meaning */
+	EXPECT_BYTES(&m, X, 7, 32, 0, CALL, 0, 0, 0, 0);
+}
+
 /* --- §5.3.4, §9.1 --- */
 
 Test(wire_v2, connprop_says_what_is_given)
@@ -394,6 +408,8 @@ Test(wire_v2, too_many_read_chunks_are_told_how_many_fit)
 	expect_answer(RR_ERR_READ_CHUNKS, RR_MAX_SEGS, 0);
 	cr_assert_eq(decode(buf, read_segs(buf, RR_MAX_SEGS + 1, 32)), RR_WIRE_TOO_MANY);
 	expect_answer(RR_ERR_READ_CHUNKS, RR_MAX_SEGS / 32, 0);
+	cr_assert_eq(decode(buf, read_segs(buf, RR_MAX_SEGS + 1, 100)), RR_WIRE_TOO_MANY);
+	expect_answer(RR_ERR_READ_CHUNKS, 2, 0);
 }
 
 /* req: version-two-08 5.3.3 #10 */
