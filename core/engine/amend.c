@@ -57,7 +57,7 @@ static bool amend(const struct rr_eng *e, struct rr_call *c, const struct rr_out
 	case RR_ERR_SEGMENTS:
 		return by_fewer_segments(c, m->limit);
 	case RR_ERR_WRITE_CHUNKS:
-		return c->idempotent && c->write.len && by_reply_chunk(e, c, 0);
+		return c->idempotent && by_reply_chunk(e, c, 0);
 	case RR_ERR_WRITE_RESOURCE:
 		return c->idempotent && by_write_chunk(e, c, m->needed);
 	case RR_ERR_REPLY_RESOURCE:

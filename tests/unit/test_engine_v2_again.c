@@ -89,6 +89,7 @@ Test(engine_v2_again, where_no_read_chunks_are_taken_all_of_it_is_one_at_positio
 	for (uint32_t w = 0; w < 8; w++)
 		cr_assert_eq(word_of_send(w), want[w], "word %u", w);
 	cr_assert_eq(word_of_send(9), 4068);	/* the whole message */
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->off, 0);
 	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->len, 0);
 	is_answered(5, 1);
 	one_fini(&o);
@@ -138,6 +139,8 @@ Test(engine_v2_again, fewer_segments_are_asked_for)
 	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->max_segs, 2);
 	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
 	cr_assert_eq(word_of_send(6 + 2 * 6), 0);	/* the list ends behind two */
+	cr_assert_eq(word_of_send(3), MSG);		/* the rest fits inline, as before */
+	cr_assert_eq(o.count.v[RR_C_resends], 1);
 	is_answered(5, 1);
 	one_fini(&o);
 }
@@ -155,6 +158,44 @@ Test(engine_v2_again, what_cannot_have_fewer_segments_is_given_up)
 	send_write(5, 4000);
 	refused(5, SEGMENTS, 1, 0);	/* it had one */
 	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+	v2_begin(0, true);
+	send_write(5, 4000);
+	refused(5, SEGMENTS, 0, 0);	/* none are left to ask for */
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+/* What an error says nothing of stays as it was, and nothing is left of an error to another call before, whose
+ * entry this one has. */
+Test(engine_v2_again, with_fewer_segments_all_else_is_as_before)
+{
+	v2_params(0, true);
+	o.nsegs = 4;
+	v2_start(1);
+	send_write(5, 4000);
+	refused(5, READ_CHUNKS, 0, 0);
+	cr_assert_eq(word_of_send(3), NOMSG);
+	is_answered(5, 1);
+	send_write(6, 4000);
+	o.nsegs = 2;
+	refused(6, SEGMENTS, 2, 0);
+	cr_assert_eq(word_of_send(3), MSG);
+	is_answered(6, 1);
+	o.nsegs = 4;
+	send_words(WORDS(msg, NFS_READDIR(7, 3000)));
+	uint32_t len = one_op(&o, RR_OP_EXPOSE, 0)->len;
+	o.nsegs = 2;
+	refused(7, SEGMENTS, 2, 0);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, len);
+	cr_assert_eq(word_of_send(8), 1);	/* a Reply chunk */
+	is_answered(7, 2);
+	o.nsegs = 4;
+	send_read(8, 2000);
+	o.nsegs = 2;
+	refused(8, SEGMENTS, 2, 0);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, 2000);
+	cr_assert_eq(word_of_send(7), 1);	/* a Write chunk */
 	one_fini(&o);
 }
 
@@ -185,6 +226,156 @@ Test(engine_v2_again, a_reply_chunk_in_place_of_write_chunks_that_are_not_taken)
 	cr_assert_eq(word_of_send(8), 1);		/* a Reply chunk */
 	cr_assert_geq(word_of_send(11), 2000 + 24 + 400 + 100);
 	is_answered(5, 2);
+	one_fini(&o);
+}
+
+/* A READ that may not be executed twice: RPCSEC_GSS takes the same message once only. */
+static int send_gss_read(uint32_t xid)
+{
+	return send_words(WORDS(msg, xid, 0, 2, 100003, 3, 6, 6, 20, 1, 0, 1, 1, 0, 0, 0, 4, 1, 0, 0, 2000));
+}
+
+Test(engine_v2_again, a_call_that_gss_protects_is_not_executed_twice)
+{
+	static const uint32_t err[] = { WRITE_CHUNKS, WRITE_RESOURCE, REPLY_RESOURCE };
+
+	for (size_t i = 0; i < rr_array_size(err); i++) {
+		v2_begin(0, true);
+		cr_assert_eq(send_gss_read(5), 0);
+		cr_assert_eq(word_of_send(7), 1);
+		refused(5, err[i], 1, 4000);
+		was_given_up(err[i] == WRITE_CHUNKS ? RR_WHY_REFUSED : RR_WHY_TOO_LARGE);
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_again, what_has_no_write_chunk_gets_none)
+{
+	v2_begin(0, true);
+	send_lookup(5);
+	refused(5, WRITE_RESOURCE, 1, 3000);
+	was_given_up(RR_WHY_TOO_LARGE);
+	one_fini(&o);
+	v2_begin(0, true);
+	send_lookup(5);
+	refused(5, WRITE_CHUNKS, 0, 0);
+	was_given_up(RR_WHY_REFUSED);
+	one_fini(&o);
+}
+
+/* The most that may be offered, and a word more; and no more than there is. */
+Test(engine_v2_again, a_write_chunk_has_its_limits)
+{
+	static const uint32_t needed[] = { 65536, 65537, 2000 };
+
+	for (size_t i = 0; i < rr_array_size(needed); i++) {
+		v2_begin(0, true);
+		send_read(5, 2000);
+		refused(5, WRITE_RESOURCE, 1, needed[i]);
+		if (i == 0)
+			cr_assert_eq(word_of_send(10), 65536);
+		else
+			was_given_up(RR_WHY_TOO_LARGE);
+		one_fini(&o);
+	}
+}
+
+Test(engine_v2_again, a_reply_chunk_of_all_that_may_be_offered)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, NFS_READDIR(5, 3000)));
+	refused(5, REPLY_RESOURCE, 0, 65536);
+	cr_assert_eq(word_of_send(11), 65536);
+	one_fini(&o);
+}
+
+/* A message is kept only where another attempt could come of it. */
+Test(engine_v2_again, what_could_not_be_sent_again_is_given_back_with_its_send)
+{
+	v2_begin(0, true);
+	send_words(WORDS(msg, 5, 0, 2, 0x20000001, 1, 0, 0, 0, 0, 0));	/* NULL */
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	send_words(WORDS(msg, 6, 0, 2, 0x20000001, 1, 1, 0, 0, 0, 0));	/* has a Reply chunk */
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	send_gss_read(7);						/* has a Write chunk */
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	one_fini(&o);
+	v2_params(0, true);
+	o.p.reply_chunk = 0;
+	v2_start(1);
+	send_lookup(5);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1, "nothing can be offered for its reply");
+	one_fini(&o);
+}
+
+Test(engine_v2_again, what_was_kept_leaves_nothing_behind)
+{
+	v2_begin(0, true);
+	for (uint32_t x = 1; x < 400; x++) {
+		cr_assert_eq(send_lookup(x), 0, "%u", x);
+		is_answered(x, 1);
+	}
+	one_fini(&o);
+}
+
+/* The window counts those that are sent again as it counts others. */
+Test(engine_v2_again, what_is_sent_again_has_left_the_queue_when_it_is_sent)
+{
+	v2_begin(0, true);
+	rr_eng_window(o.e, 64);
+	send_lookup(5);
+	refused(5, REPLY_RESOURCE, 0, 3000);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	rr_eng_window(o.e, 5);
+	cr_assert(rr_eng_writable(o.e));
+	rr_eng_window(o.e, 4);		/* kept for control messages */
+	cr_assert_not(rr_eng_writable(o.e));
+	one_fini(&o);
+}
+
+/* A call that fits beside its Read chunk fits there again. For every length of what is around the item. */
+Test(engine_v2_again, what_fitted_inline_before_stays_there)
+{
+	uint32_t stayed = 0, moved = 0;
+
+	for (uint32_t around = 0; around <= 800; around += 4) {
+		uint32_t cred = around < 400 ? around : 400, verf = around - cred, n;
+
+		v2_params(0, true);
+		o.nsegs = 4;
+		v2_start(1);
+		memset(msg, 0, sizeof(msg));
+		n = WORDS(msg, NFS(5, 7)) - 16;
+		n += WORDS(msg + n, 1, cred) + cred;
+		n += WORDS(msg + n, 0, verf) + verf;
+		n += WORDS(msg + n, 4, 1, 0, 0, 4000, 0, 4000);
+		cr_assert_eq(send_words(n + 4000), 0);
+		if (word_of_send(3) == MSG) {
+			o.nsegs = 2;
+			refused(5, SEGMENTS, 2, 0);
+			cr_assert_eq(word_of_send(3), MSG, "%u", around);
+			stayed++;
+		} else {
+			moved++;
+		}
+		one_fini(&o);
+	}
+	cr_assert_gt(stayed, 10);
+	cr_assert_gt(moved, 10);
+}
+
+/* Each answer shows that the peer lives, an error as well. */
+Test(engine_v2_again, an_error_ends_the_wait_for_a_credit)
+{
+	uint32_t x = 1;
+
+	v2_begin(0, true);
+	while (send_lookup(x) == 0)
+		x++;
+	cr_assert_lt(rr_eng_deadline(o.e), RR_TIME_NEVER);
+	refused(1, REPLY_RESOURCE, 0, 3000);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER);
 	one_fini(&o);
 }
 
