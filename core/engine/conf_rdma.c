@@ -154,7 +154,6 @@ static void say_ccp(struct rr_eng *e, const struct rr_in *in, struct rr_op *op)
 
 	rr_msg_init(&e->tmp->tx, RR_MSG, in->n.xid, e->codec->version,
 		    call ? e->cr.asked : rr_resp_grant(e));
-	rr_dialect_mark(e, &e->tmp->tx, call);
 	rr_tx_encode(e, op);
 	if (op->hdr_len)
 		op->hdr_len += call ? put_ccp_call(e, in, e->tmp->hdr + op->hdr_len) :

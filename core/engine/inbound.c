@@ -35,8 +35,7 @@ static bool acceptable(struct rr_eng *e, struct rr_in *in, const struct rr_chunk
 static bool judged(struct rr_eng *e, struct rr_in *in, const uint8_t *stream)
 {
 	if (e->tmp->rx.type == RR_MSGP)
-		return rr_pad_in_call(e, in, stream) ||
-		       rr_in_wrong(in, RR_ERR_CHUNK, 0, 0);
+		return rr_pad_in_call(e, in, stream);
 	return rr_reads_judge(e, in, stream, in->len, in->len);
 }
 

@@ -134,6 +134,48 @@ CLIENT(a_server_that_reads_nothing_gets_no_read_chunks)
 	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
 }
 
+CLIENT(a_server_may_take_very_little)
+{
+	answered(256, 0, 16);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 256 - 28), 0);
+}
+
+CLIENT(an_answer_that_grants_nothing_leaves_nothing_to_do)
+{
+	ONE_RECV(&o, XID, 1, 0, MSG, 0, 0, 0, A_REPLY(XID), 2000, 0, 16);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_CREDITS);
+}
+
+/* It is no longer than it is. */
+CLIENT(an_answer_that_is_cut_off_is_a_refusal)
+{
+	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, A_REPLY(XID), 300);
+	cr_assert_not(one_info(&o).opening);
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 1024 - 28), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+}
+
+/* Whatever else comes while the answer is awaited. */
+CLIENT(what_is_no_answer_leaves_all_as_it_is)
+{
+	ONE_RECV(&o, XID, 1, 4, MSG, 0, 0, 0, A_REPLY(XID + 1), 300, 0, 0);
+	cr_assert(one_info(&o).opening);
+	ONE_RECV(&o, XID, 1, 4, MSG, 2, 0, 0, A_REPLY(XID), 300, 0, 0);
+	cr_assert(one_info(&o).opening);
+	ONE_RECV(&o, 5, 1, 4, MSG, 0, 0, 0, A_REPLY(5), 300, 0, 0);
+	cr_assert(one_info(&o).opening);
+	ONE_RECV(&o, 5, 1, 4, ERROR, 2);
+	cr_assert(one_info(&o).opening);
+	ONE_RECV(&o, XID, 1, 4, DONE);
+	cr_assert(one_info(&o).opening);
+	cr_assert_eq(o.e->ins.used, 0);
+	cr_assert_eq(one_count(&o, RR_OP_FAIL) + one_count(&o, RR_OP_DELIVER), 0);
+	answered(2000, 0, 16);
+	cr_assert_not(one_info(&o).opening);
+}
+
 /* The app of a server without it says PROG_UNAVAIL. */
 CLIENT(whoever_does_not_know_it_is_spoken_to_as_before)
 {
@@ -149,6 +191,8 @@ CLIENT(whoever_does_not_know_it_is_spoken_to_as_before)
 CLIENT(so_is_who_answers_by_an_error)
 {
 	ONE_RECV(&o, XID, 1, 4, ERROR, 2);
+	cr_assert_eq(o.e->ins.used, 0);
+	cr_assert_eq(o.count.v[RR_C_discarded], 0);
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
 	cr_assert_not(one_info(&o).opening);
 	cr_assert_eq(one_send(&o, RR_RPC_CALL, 5, 40), 0);
@@ -336,7 +380,7 @@ CLIENT(a_call_to_who_connected_is_the_apps)
 Test(engine_ccp, nor_than_we_have_memory_for)
 {
 	static const struct { uint32_t ours, servers, most; } row[] = {
-		{ 0, 3, 3 }, { 2, 3, 2 }, { 3, 2, 2 }, { 2, 2, 2 }, { 1, 3, 1 },
+		{ 0, 3, 3 }, { 2, 0, 2 }, { 2, 3, 2 }, { 3, 2, 2 }, { 2, 2, 2 }, { 1, 3, 1 },
 	};
 
 	for (uint32_t i = 0; i < rr_array_size(row); i++) {

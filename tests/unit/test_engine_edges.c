@@ -353,6 +353,76 @@ Test(engine_edges, dialects_are_known_by_what_they_do)
 	cr_assert(rr_eng_delays(RR_DIALECT_V2));
 }
 
+/* --- what a message is --- */
+
+/* Eight bytes say whether it is a call. One that cannot be read is answered if it is. */
+Test(engine_edges, what_cannot_be_read_is_answered_if_it_seems_to_be_a_call)
+{
+	static const struct { uint32_t type, len; bool answered; } row[] = {
+		{ 0, 8, true }, { 0, 7, false }, { 0, 9, true }, { 1, 7, false }, { 7, 8, false },
+	};
+
+	for (size_t i = 0; i < rr_array_size(row); i++) {
+		uint8_t buf[64];
+
+		v1(0, true);
+		WORDS(buf, 1, 1, 4, MSG, 0, 0, 0, 1, row[i].type, 0);
+		one_recv(&o, buf, 28 + row[i].len, 0);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), row[i].answered, "%zu", i);
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+		one_fini(&o);
+	}
+}
+
+Test(engine_edges, a_call_is_no_longer_than_what_has_arrived_of_it)
+{
+	uint8_t buf[128];
+	uint32_t n = WORDS(buf, 1, 1, 4, MSG, 0, 0, 0, NULL_CALL(1));
+
+	for (uint32_t cut = 0; cut <= 4; cut++) {
+		v1(0, false);
+		one_recv(&o, buf, n - cut, 0);
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), cut == 0, "%u", cut);
+		cr_assert_eq(one_count(&o, RR_OP_SEND), cut > 0);
+		one_fini(&o);
+	}
+}
+
+/* The prototype's types say what they carry: no call is in what is called a reply. */
+Test(engine_edges, a_reverse_reply_of_slides_is_no_call)
+{
+	one_params(&o, 0, true);
+	o.p.dialect = RR_DIALECT_SLIDES;
+	one_start(&o);
+	ONE_RECV(&o, 1, 1, 4, 5, 0, 0, 0, A_CALL(1));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_clear(&o);
+	ONE_RECV(&o, 2, 1, 4, 6, 0, 0, 0, A_CALL(2));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_fini(&o);
+}
+
+/* A Send that is over gives no memory for what waits. */
+Test(engine_edges, a_call_that_waits_for_memory_is_not_tried_again_for_a_send)
+{
+	struct rr_op send, op;
+
+	one_params(&o, 0, true);
+	o.p.reply_chunk = 0;
+	one_start(&o);
+	o.hold_send = o.hold_expose = true;
+	o.e->cr.granted = 8;
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 40), 0);
+	send = *one_op(&o, RR_OP_SEND, 0);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 2, 5000), 0);
+	op = *one_op(&o, RR_OP_EXPOSE, 0);
+	exposed(&op, -EAGAIN, 0, 0);
+	one_done(&o, &send);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+	one_fini(&o);
+}
+
 /* --- who goes first --- */
 
 Test(engine_edges, an_error_that_waits_holds_back_the_app_with_ring_credits_only)
