@@ -485,3 +485,153 @@ Test(engine_entries, are_dated_by_the_last_call)
 	cr_assert_eq(o.e->now, t);
 	one_fini(&o);
 }
+
+/* --- the queue of operations --- */
+
+/* What has no room in it ends the connection, and takes nobody else's. */
+Test(engine_entries, of_operations_are_never_written_over)
+{
+	uint32_t n;
+
+	v1(0, false);
+	n = o.e->ops_cap;
+	for (uint32_t i = 0; i < n; i++)
+		rr_eng_release(o.e, i);
+	cr_assert_eq(o.e->failed, RR_WHY_NONE);
+	rr_eng_release(o.e, n);
+	cr_assert_eq(o.e->failed, RR_WHY_OVERRUN);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rr_op op;
+
+		cr_assert(rr_eng_next_op(o.e, &op));
+		cr_assert_eq(op.code, RR_OP_RELEASE);
+		cr_assert_eq(op.buf, i);
+	}
+	one_run(&o);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0), &o.op[0]);
+	cr_assert_eq(o.nops, 1);
+	one_fini(&o);
+}
+
+/* A header that cannot be said is none, and no operation. */
+Test(engine_entries, of_a_message_whose_header_does_not_fit_say_nothing)
+{
+	one_params(&o, 0, true);
+	o.p.inline_send = 40;
+	o.p.reply_chunk = 0;
+	one_start(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 5000), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
+	cr_assert_eq(one_count(&o, RR_OP_NONE) + one_count(&o, RR_OP_SEND), 0);
+	cr_assert_eq(o.nops, 2);
+	one_fini(&o);
+}
+
+/* So much of a message must be there to judge it. */
+Test(engine_entries, of_what_is_pulled_ask_for_no_more_than_is_judged)
+{
+	v1(0, false);
+	cr_assert_eq(pull(1, 2000)->head, RR_RPC_PEEK);
+	one_clear(&o);		/* with a Write chunk the binding is asked */
+	ONE_RECV(&o, 2, 1, 4, NOMSG, 1, 0, 0x21, 2000, 0, 16, 0, 1, 1, 0x22, 100, 0, 16, 0, 0);
+	cr_assert_eq(one_op(&o, RR_OP_PULL, 0)->head, RR_ULB_PEEK);
+	cr_assert_eq(one_op(&o, RR_OP_PULL, 0)->room, 0);
+	one_fini(&o);
+}
+
+/* The parts of a message that is being read are read with it, however few may be read at a time. */
+Test(engine_entries, of_one_message_count_as_one_that_is_read)
+{
+	uint8_t stream[64];
+	uint32_t n = WORDS(stream, 1, 0, 2, 100003, 3, 7, 0, 0, 0, 0, 4, 1, 0, 0, 100, 0, 100), id;
+
+	one_params(&o, 0, false);
+	o.p.dialect = RR_DIALECT_DRAFT02;
+	o.p.ccp_prog = RR_CCP_PROG;
+	one_start(&o);
+	o.next_token = 5;
+	ONE_RECV(&o, 9, 1, 6, MSG, 0, 0, 0, CONF(9, 2000, 2000, 1));
+	one_clear(&o);
+	ONE_RECV(&o, 1, 1, 4, NOMSG, 1, 0, 0x21, n, 0, 16, 1, 68, 0x22, 100, 0, 16, 0, 0, 0);
+	id = one_op(&o, RR_OP_PULL, 0)->id;
+	cr_assert_eq(one_op(&o, RR_OP_PULL, 0)->head, n, "all of it, with parts elsewhere");
+	head_is(id, stream, n);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_COMPOSE, 0)->nsegs, 1);
+	cr_assert_eq(one_op(&o, RR_OP_COMPOSE, 0)->from, RR_FROM_PULL);
+	pulled(id);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_clear(&o);
+	ONE_RECV(&o, 2, 1, 4, MSG, 1, 68, 0x22, 100, 0, 16, 0, 0, 0,
+		 2, 0, 2, 100003, 3, 7, 0, 0, 0, 0, 4, 1, 0, 0, 100, 0, 100);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_COMPOSE, 0)->token, 7);
+	one_fini(&o);
+}
+
+/* --- of Sends --- */
+
+/* A call that was kept has had the entry before; the memory of a reply that is shown stays until it is pulled. */
+Test(engine_entries, of_a_kept_call_keep_nothing_of_a_reply)
+{
+	v2_params(RR_CAP_RELIABLE_REPLY | RR_CAP_REVERSE_CHUNKS, true);
+	v2_start(2);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 2000), 0);
+	ONE_RECV(&o, 1, 2, 4, MSG, REPLY, 0, 0, 0, 0, A_REPLY(1));
+	cr_assert_eq(o.e->txs.used, 0);
+	ONE_RECV(&o, 2, 2, 4, MSG, CALL, 0, 0, 0, 0, A_CALL(2));
+	one_clear(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 2, 5000), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->off, 0);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->max_segs, 0);
+	cr_assert_eq(one_count(&o, RR_OP_SEND), 1);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
+	one_fini(&o);
+}
+
+/* A completion that nobody waits for changes nothing; one that comes behind the reply gives the message back. */
+Test(engine_entries, of_a_kept_call_come_back_with_its_last_completion)
+{
+	for (uint32_t twice = 0; twice < 2; twice++) {
+		struct rr_op send;
+
+		v2_begin(0, true);
+		o.hold_send = true;
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 5000), 0);
+		send = *one_op(&o, RR_OP_SEND, 0);
+		cr_assert_eq(one_word(&o, 0, 3), NOMSG);
+		if (twice) {
+			one_done(&o, &send);
+			one_done(&o, &send);
+		}
+		one_clear(&o);
+		ONE_RECV(&o, 1, 2, 4, MSG, REPLY, 0, 0, 0, 0, A_REPLY(1));
+		uint32_t before = one_count(&o, RR_OP_RELEASE);
+		one_done(&o, &send);
+		one_run(&o);
+		cr_assert_eq(one_count(&o, RR_OP_RELEASE), before + !twice, "%u", twice);
+		cr_assert_eq(o.e->txs.used, 0);
+		one_fini(&o);
+	}
+}
+
+/* A key that is being taken back, or was, is not the peer's to take. */
+Test(engine_entries, of_memory_that_is_fenced_have_no_key_to_take)
+{
+	uint8_t again[64];
+	uint32_t n = WORDS(again, 1, 1, 4, MSG, 0, 0, 0, A_REPLY(1));
+
+	one_params(&o, 0, true);
+	o.p.reply_chunk = 0;
+	one_start(&o);
+	cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 5000), 0);
+	o.hold_invalidate = true;
+	one_recv(&o, again, n, 0);
+	cr_assert_eq(one_count(&o, RR_OP_INVALIDATE), 1);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	one_recv(&o, again, n, o.next_handle - 1);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
+	one_fini(&o);
+}
