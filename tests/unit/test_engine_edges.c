@@ -423,6 +423,48 @@ Test(engine_edges, a_call_that_waits_for_memory_is_not_tried_again_for_a_send)
 	one_fini(&o);
 }
 
+/* The short way is version 1's, between two of ours, whose calls offer nothing. */
+Test(engine_edges, what_may_go_the_short_way)
+{
+	static const struct { enum rr_dialect d; uint32_t caps, policy; bool simple; } row[] = {
+		{ RR_DIALECT_V1, RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY, RR_REPLY_CHUNKS_AUTO, true },
+		{ RR_DIALECT_V1, RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY, RR_REPLY_CHUNKS_BOUNDED, false },
+		{ RR_DIALECT_V1, RR_CAP_RING_CREDITS, RR_REPLY_CHUNKS_AUTO, false },
+		{ RR_DIALECT_V1, RR_CAP_RELIABLE_REPLY, RR_REPLY_CHUNKS_AUTO, false },
+		{ RR_DIALECT_V1, 0, RR_REPLY_CHUNKS_AUTO, false },
+		{ RR_DIALECT_V2, RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY, RR_REPLY_CHUNKS_AUTO, false },
+	};
+
+	for (size_t i = 0; i < rr_array_size(row); i++) {
+		one_params(&o, row[i].caps, true);
+		o.p.dialect = row[i].d;
+		o.p.reply_chunks = row[i].policy;
+		if (row[i].d == RR_DIALECT_V2)
+			v2_start(1);
+		else
+			one_start(&o);
+		cr_assert_eq(o.e->simple, row[i].simple, "%zu", i);
+		one_fini(&o);
+	}
+}
+
+/* What is shown when the connection fails is not taken back by the engine any more. */
+Test(engine_edges, what_has_failed_has_no_deadlines)
+{
+	v1(RR_CAP_RELIABLE_REPLY, false);
+	ONE_RECV(&o, 1, 1, 4, MSG, 0, 0, 0, A_CALL(1));
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 1, 5000), 0);
+	cr_assert_eq(rr_eng_shown(o.e), 1);
+	rr_eng_fail(o.e, RR_WHY_PROVIDER);
+	one_run(&o);
+	one_clear(&o);
+	rr_eng_tick(o.e, o.now + 1000 * RR_SEC);
+	one_run(&o);
+	cr_assert_eq(o.nops, 0);
+	cr_assert_eq(counted(RR_C_done_timeouts), 0);
+	one_fini(&o);
+}
+
 /* --- who goes first --- */
 
 Test(engine_edges, an_error_that_waits_holds_back_the_app_with_ring_credits_only)

@@ -295,6 +295,21 @@ Test(engine_entries, of_what_is_pulled_keep_a_receive_with_ring_credits_only)
 	}
 }
 
+Test(engine_entries, of_a_reply_that_is_refused_give_their_receive_back)
+{
+	v1(RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY, true);
+	HEAD(pull(1, 2000)->id, 1, 1, 77);
+	cr_assert_eq(one_count(&o, RR_OP_REPOST), 1);
+	cr_assert_eq(one_word(&o, 0, 3), V1_DONE);
+	one_fini(&o);
+	v1(RR_CAP_RELIABLE_REPLY, true);	/* with a part that none may have: whose it is does not matter */
+	ONE_RECV(&o, 1, 1, 4, NOMSG, 1, 0, 0x21, 32, 0, 16, 1, 28, 0x22, 100, 0, 16, 0, 0, 0);
+	HEAD(one_op(&o, RR_OP_PULL, 0)->id, A_REPLY(1), 7, 7);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	cr_assert_eq(o.count.v[RR_C_unknown_xid], 0);
+	one_fini(&o);
+}
+
 /* No RPC message, or another one's head. Whether that is answered depends on what it seems to be, and else on who
  * connected. */
 Test(engine_entries, of_what_turns_out_to_be_no_message_are_answered_as_calls_or_not_at_all)
@@ -423,7 +438,10 @@ Test(engine_entries, of_more_pulls_than_there_is_room_for_begin_none)
 	ONE_RECV(&o, n, 1, 4, MSG, 0, 0, 0, A_CALL(n));
 	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_OVERRUN);
 	cr_assert_eq(o.e->ins.used, n);
-	cr_assert_not(rr_list_head(&o.e->arrived, &o.e->ins) == NULL);
+	for (const struct rr_in *in = rr_list_head(&o.e->arrived, &o.e->ins); in;
+	     in = in->n.next ? rr_table_at(&o.e->ins, in->n.next) : NULL)
+		n--;
+	cr_assert_eq(n, 0, "nothing but the pulls is on its way to the app");
 	cr_assert_eq(o.e->serving, 0);
 	one_fini(&o);
 }
@@ -482,6 +500,16 @@ Test(engine_entries, are_dated_by_the_last_call)
 	rr_eng_consumed(o.e, 0, ++t);
 	cr_assert_eq(o.e->now, t);
 	rr_eng_tick(o.e, ++t);
+	cr_assert_eq(o.e->now, t);
+	one_fini(&o);
+	v1(RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY, true);
+	uint8_t hdr[RR_ENG_PLAIN_HDR], reply[64];
+	uint32_t n = WORDS(reply, 1, 1, 9, MSG, 0, 0, 0, A_REPLY(1));
+	struct rr_rpc rpc;
+	cr_assert(rr_eng_send_plain(o.e, &(struct rr_eng_out){ .rpc = { .xid = 1 }, .len = 40, .buf = 7, .head = head },
+				    ++t, hdr));
+	cr_assert_eq(o.e->now, t);
+	cr_assert(rr_eng_recv_plain(o.e, reply, n, ++t, &rpc));
 	cr_assert_eq(o.e->now, t);
 	one_fini(&o);
 }

@@ -344,6 +344,53 @@ Test(engine_ways, results_that_are_known_are_added_to_a_guess)
 						   25, 1, 2, 3, 4, 0, 0, 8001, 25, 1, 2, 3, 4, 0, 0, 3000, 9999)), 0);
 	cr_assert_eq(exposes(1)->len, 4096 + 8004 + 3000);
 	one_fini(&o);
+	v1(0, true);		/* the rest, which has no bound, is not short because of the last READ */
+	cr_assert_eq(one_send_bytes(&o, msg, WORDS(msg, 1, 0, 2, 100003, 4, 1, 0, 0, 0, 0, 0, 0, 3,
+						   25, 1, 2, 3, 4, 0, 0, 8000, 25, 1, 2, 3, 4, 0, 0, 100, 9999)), 0);
+	cr_assert_eq(exposes(1)->len, 4096 + 8000 + 100);
+	one_fini(&o);
+}
+
+/* The most that may be offered is offered. */
+Test(engine_ways, a_write_chunk_may_be_as_long_as_any_chunk)
+{
+	static const uint32_t count[] = { 65536, 65537 };
+
+	for (size_t i = 0; i < 2; i++) {
+		v1(0, true);
+		one_send_bytes(&o, msg, WORDS(msg, 1, 0, 2, 100003, 3, 6, 0, 0, 0, 0, 4, 1, 0, 0, count[i]));
+		cr_assert_eq(exposes(1)->len, 65536);
+		cr_assert_eq(one_word(&o, 0, 5), !i, "a Write chunk");
+		cr_assert_eq(one_word(&o, 0, i ? 6 : 12), i, "a Reply chunk");
+		one_fini(&o);
+	}
+}
+
+/* Each segment of what is offered stands in the header. */
+Test(engine_ways, all_segments_of_a_chunk_are_named)
+{
+	v1(0, true);
+	o.nsegs = 4;
+	one_send_bytes(&o, msg, WORDS(msg, 1, 0, 2, 0x20000001, 1, 1, 0, 0, 0, 0));
+	cr_assert_eq(one_word(&o, 0, 6), 1);
+	cr_assert_eq(one_word(&o, 0, 7), 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		cr_assert_eq(one_word(&o, 0, 8 + 4 * i), o.next_handle - 4 + i);
+		cr_assert_eq(one_word(&o, 0, 9 + 4 * i), 1024);
+	}
+	one_fini(&o);
+}
+
+/* Behind the app's own bytes. */
+Test(engine_ways, a_reply_is_written_to_its_chunk_from_where_it_is)
+{
+	v1(0, false);
+	offers_reply(1, 1, 2000);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 1, 2000), 0);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->buf, o.next_buf - 1);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->len, 2000);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	one_fini(&o);
 }
 
 Test(engine_ways, an_answer_by_err_chunk_means_what_the_policy_makes_of_it)
@@ -418,8 +465,27 @@ Test(engine_ways, a_reply_in_a_reply_chunk_has_no_write_chunks)
 	cr_assert_eq(one_info(&o).inflight, 1);
 	ONE_RECV(&o, 1, 1, 4, NOMSG, 0, 0, 1, 1, o.next_handle - 1, 0, 0, 0x5000);	/* nothing in it */
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
-	ONE_RECV(&o, 1, 1, 4, NOMSG, 0, 0, 1, 1, o.next_handle - 1, 600, 0, 0x5000);
+	ONE_RECV(&o, 1, 1, 4, NOMSG, 0, 0, 1, 1, o.next_handle - 1, 1, 0, 0x5000);	/* something is */
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, 1);
+	one_fini(&o);
+}
+
+/* The data of a READ has been written, and the rest of its reply is put around it. */
+Test(engine_ways, a_reply_with_data_in_its_write_chunk_is_put_together)
+{
+	uint32_t at;
+
+	v1(0, true);
+	o.next_token = 5;
+	one_send_bytes(&o, msg, WORDS(msg, 1, 0, 2, 100003, 3, 6, 0, 0, 0, 0, 4, 1, 0, 0, 2000));
+	at = 0x5000 + one_op(&o, RR_OP_EXPOSE, 0)->off;
+	one_clear(&o);
+	ONE_RECV(&o, 1, 1, 4, MSG, 0, 1, 1, o.next_handle - 1, 4, 0, at, 0, 0, A_REPLY(1), 0, 0, 4, 1, 4);
+	cr_assert_eq(one_count(&o, RR_OP_PLACE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_PLACE, 0)->token, 5);
+	cr_assert_eq(one_op(&o, RR_OP_PLACE, 0)->len, 24 + 20 + 4);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 0)->len, 24 + 20 + 4);
 	one_fini(&o);
 }
 

@@ -567,6 +567,10 @@ Test(ulb_call, control_messages_of_gss_are_not_what_their_procedure_says)
 	gss_write(1, 0xffffffff, 1);
 	look(&m);
 	cr_assert_eq(call.rec.gss_proc, 255);
+	gss_write(1, 3, 1);
+	rr_put_be32(m.b + 12, 0x20000001);	/* of a program that nobody knows nothing is */
+	cr_assert_eq(look(&m), RR_ULB_NONE);
+	cr_assert_eq(call.reply_max, RR_ULB_UNKNOWN);
 }
 
 /* req: rfc8166 8.2.2 #1 */
