@@ -224,6 +224,29 @@ Test(engine_edges, a_call_waits_for_the_window_behind_its_exposure)
 
 /* --- long headers --- */
 
+/* What is looked at first says little: no credits, and a Write chunk without segments before one with eight. */
+Test(engine_edges, a_header_whose_beginning_says_little_is_read_to_its_end)
+{
+	for (uint32_t list = 1; list < 3; list++) {
+		uint8_t buf[1024];
+		uint32_t n = WORDS(buf, 1, 1, 0, MSG, 0);
+
+		v1(0, false);
+		n += list == 1 ? WORDS(buf + n, 1, 0, 1, 8) : WORDS(buf + n, 0, 1, 8);
+		for (uint32_t i = 0; i < 8; i++)
+			n += WORDS(buf + n, 0x12, 100, 0, 100 * i);
+		if (list == 1)
+			n += WORDS(buf + n, 0, 0);
+		n += WORDS(buf + n, NULL_CALL(1));
+		one_recv(&o, buf, n, 0);
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1, "%u", list);
+		one_clear(&o);
+		cr_assert_eq(one_send(&o, RR_RPC_REPLY, 1, 24), 0);
+		cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, n - 40);
+		one_fini(&o);
+	}
+}
+
 /* As many segments as need more than is looked at first, in one list alone. */
 Test(engine_edges, a_header_with_one_long_list_is_read_to_its_end)
 {
@@ -446,6 +469,25 @@ Test(engine_edges, what_may_go_the_short_way)
 		cr_assert_eq(o.e->simple, row[i].simple, "%zu", i);
 		one_fini(&o);
 	}
+}
+
+/* Whatever the window allows. */
+Test(engine_edges, no_more_messages_are_taken_than_there_are_entries)
+{
+	uint32_t n = 0;
+
+	v1(RR_CAP_RING_CREDITS, false);
+	o.hold_send = true;
+	rr_eng_window(o.e, 10000);
+	for (;;) {
+		one_clear(&o);
+		if (one_send(&o, RR_RPC_REPLY, n, 24) != 0)
+			break;
+		n++;
+	}
+	cr_assert_eq(n, o.e->txs.n);
+	cr_assert_not(rr_eng_writable(o.e));
+	one_fini(&o);
 }
 
 /* What is shown when the connection fails is not taken back by the engine any more. */

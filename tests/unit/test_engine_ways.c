@@ -77,6 +77,74 @@ Test(engine_ways, a_reply_to_nothing_known_that_is_too_long_is_answered_by_an_er
 	one_fini(&o);
 }
 
+/* --- replies that are shown --- */
+
+/* A reply of len bytes to a NULL call, longer than any Send. */
+static int shows(uint32_t xid, uint32_t len)
+{
+	ONE_RECV(&o, xid, 1, 4, MSG, 0, 0, 0, NULL_CALL(xid));
+	one_clear(&o);
+	return one_send(&o, RR_RPC_REPLY, xid, len);
+}
+
+Test(engine_ways, replies_are_shown_up_to_the_budget)
+{
+	v1(RR_CAP_RELIABLE_REPLY, false);
+	cr_assert_eq(shows(1, 50000), 0);
+	cr_assert_eq(shows(2, 50000), 0, "all of the budget");
+	cr_assert_eq(one_info(&o).exposed, 100000);
+	cr_assert_eq(shows(3, 50000), -EAGAIN);
+	one_fini(&o);
+}
+
+/* The key of the second of three: it is not taken back again. */
+Test(engine_ways, a_done_may_take_the_key_of_any_reply_that_is_shown)
+{
+	for (uint32_t x = 1; x <= 3; x++) {
+		uint8_t done[16];
+		uint32_t first;
+
+		v1(RR_CAP_RELIABLE_REPLY, false);
+		first = o.next_handle;
+		for (uint32_t i = 1; i <= 3; i++)
+			cr_assert_eq(shows(i, 5000), 0);
+		one_clear(&o);
+		one_recv(&o, done, WORDS(done, x, 1, 4, V1_DONE), first + x - 1);
+		cr_assert_eq(one_count(&o, RR_OP_FAIL) + one_count(&o, RR_OP_INVALIDATE), 0, "%u", x);
+		cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+		cr_assert_eq(rr_eng_shown(o.e), 2);
+		one_fini(&o);
+	}
+}
+
+/* For how long, is the driver's to say. */
+Test(engine_ways, a_reply_is_shown_until_its_time_is_over)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		rr_time end;
+
+		one_params(&o, RR_CAP_RELIABLE_REPLY, false);
+		if (i == 1)
+			o.p.patient = true;
+		if (i == 2)
+			o.p.done_timeout = RR_TIME_NEVER;
+		one_start(&o);
+		cr_assert_eq(shows(1, 5000), 0);
+		end = rr_eng_deadline(o.e);
+		cr_assert_eq(end, i ? RR_TIME_NEVER : o.now + 10 * RR_SEC);
+		rr_eng_tick(o.e, i ? 1000 * RR_SEC : end - 1);
+		one_run(&o);
+		cr_assert_eq(rr_eng_shown(o.e), 1);
+		if (i == 0)
+			rr_eng_tick(o.e, end);
+		one_run(&o);
+		cr_assert_eq(rr_eng_shown(o.e), i > 0);
+		one_fini(&o);
+	}
+}
+
+/* --- what is returned --- */
+
 /* How long the header of a reply gets that returns what its call has offered, whatever was sent before. */
 Test(engine_ways, a_header_that_returns_chunks_is_as_long_as_they_are)
 {
