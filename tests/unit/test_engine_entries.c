@@ -571,7 +571,7 @@ Test(engine_entries, of_what_is_pulled_ask_for_no_more_than_is_judged)
 /* The parts of a message that is being read are read with it, however few may be read at a time. */
 Test(engine_entries, of_one_message_count_as_one_that_is_read)
 {
-	uint8_t stream[64];
+	uint8_t stream[128];
 	uint32_t n = WORDS(stream, 1, 0, 2, 100003, 3, 7, 0, 0, 0, 0, 4, 1, 0, 0, 100, 0, 100), id;
 
 	one_params(&o, 0, false);

@@ -104,6 +104,65 @@ Test(engine_offered, data_that_has_no_room_in_its_chunk_goes_nowhere_else)
 	}
 }
 
+/* A COMPOUND of READ and LOOKUP, and its reply, behind whose data two words follow. Its verifier is long, and what is
+ * sent inline is short: with reliable replies all but the data is pulled. */
+static void replies_to_compound(uint32_t inline_send, uint32_t status)
+{
+	uint32_t n;
+
+	one_params(&o, RR_CAP_RELIABLE_REPLY, false);
+	o.p.inline_send = inline_send;
+	one_start(&o);
+	ONE_RECV(&o, 1, 1, 4, MSG, 0, 1, 1, 0x21, 2000, 0, 16, 0, 0, 1, 0, 2, 100003, 4, 1, 0, 0, 0, 0,
+		 0, 0, 2, 25, 1, 2, 3, 4, 0, 0, 2000, 15, 1, 0x61000000);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	memset(msg, 0, sizeof(msg));
+	WORDS(msg, 1, 1, 0, 0, 400);
+	n = 20 + 400 + WORDS(msg + 420, 0, status, 0, status ? 1 : 2, 25, status);
+	if (!status) {
+		n += WORDS(msg + n, 1, 2000) + 2000;
+		n += WORDS(msg + n, 15, 0);
+	}
+	o.nsegs = 3;
+	one_clear(&o);
+	cr_assert_eq(one_send_bytes(&o, msg, n), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_EXPOSE, 0)->len, n);
+	cr_assert_eq(one_word(&o, 0, 3), NOMSG);
+}
+
+Test(engine_offered, what_is_not_placed_is_shown_piece_by_piece)
+{
+	uint32_t n = 452 + 2000 + 8, third = n / 3;
+
+	replies_to_compound(300, 0);
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 1);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->off, 452);
+	cr_assert_eq(one_op(&o, RR_OP_WRITE, 0)->len, 2000);
+	uint32_t want[] = { 1, 1, 4, NOMSG, 1, 0, o.next_handle - 3, 452, 0, 0x5000,
+			    1, 0, o.next_handle - 1, 8, 0, 0x5000 + n - 8, 0, 1, 1, 0x21, 2000, 0, 16, 0, 0 };
+	cr_assert_gt(n - 8, 2 * third);
+	for (uint32_t w = 0; w < rr_array_size(want); w++)
+		if (w != 2)
+			cr_assert_eq(one_word(&o, 0, w), want[w], "word %u: %x", w, one_word(&o, 0, w));
+	one_fini(&o);
+}
+
+/* Its header has room for the pieces, or all of it is shown. */
+Test(engine_offered, a_reply_is_broken_up_only_if_its_header_has_room)
+{
+	for (uint32_t room = 264; room <= 268; room += 4) {
+		replies_to_compound(room, 0);
+		cr_assert_eq(one_count(&o, RR_OP_WRITE), room == 268, "%u", room);
+		cr_assert_eq(one_count(&o, RR_OP_FAIL), 0);
+		one_fini(&o);
+	}
+	replies_to_compound(300, 1);	/* it has failed: there is no data */
+	cr_assert_eq(one_count(&o, RR_OP_WRITE), 0);
+	cr_assert_eq(one_op(&o, RR_OP_SEND, 0)->hdr_len, 28 + 3 * 24, "no chunk comes back");
+	one_fini(&o);
+}
+
 /* --- the end of a message --- */
 
 /* Its memory is given back when its Send and all of its Writes are over, in whatever order that is told. */
@@ -194,6 +253,7 @@ Test(engine_offered, a_call_is_forgotten_when_its_time_is_over_and_its_entry_is_
 	o.now += 10 * RR_SEC;
 	rr_eng_tick(o.e, o.now);
 	cr_assert(rr_eng_writable(o.e));
+	cr_assert_eq(rr_eng_deadline(o.e), RR_TIME_NEVER, "it is time");
 	one_fini(&o);
 }
 
