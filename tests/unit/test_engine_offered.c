@@ -303,6 +303,42 @@ Test(engine_offered, a_reply_is_inline_or_in_its_chunk)
 	}
 }
 
+/* Without a Write chunk the data of a READ is inline, and nobody looks at it. */
+Test(engine_offered, data_is_inline_where_no_chunk_was_offered)
+{
+	v1(0, true);
+	cr_assert_eq(one_send_bytes(&o, msg, WORDS(msg, 1, 0, 2, 100003, 3, 6, 0, 0, 0, 0, 4, 1, 0, 0, 8)), 0);
+	cr_assert_eq(one_count(&o, RR_OP_EXPOSE), 0);
+	one_clear(&o);
+	ONE_RECV(&o, 1, 1, 4, MSG, 0, 0, 0, A_REPLY(1), 0, 0, 8, 1, 8, 7, 7);
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	cr_assert_eq(v2_failed(), RR_WHY_NONE);
+	one_fini(&o);
+}
+
+/* With ring credits replies to calls that were forgotten are the app's, but not what cannot be put together, or may
+ * have padding, without knowing the call. */
+Test(engine_offered, a_reply_to_nothing_known_is_taken_if_it_is_plain)
+{
+	uint8_t stream[64];
+	uint32_t n = WORDS(stream, A_REPLY(1), 7, 7);
+
+	one_params(&o, RR_CAP_RING_CREDITS, true);
+	o.p.dialect = RR_DIALECT_DRAFT02;
+	one_start(&o);
+	ONE_RECV(&o, 1, 1, 4, MSG, 0, 0, 0, A_REPLY(1));
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 1);
+	one_clear(&o);
+	ONE_RECV(&o, 1, 1, 4, 2, 0, 0, 0, 0, 0, A_REPLY(1));	/* RDMA_MSGP */
+	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
+	ONE_RECV(&o, 1, 1, 4, NOMSG, 1, 0, 0x21, n, 0, 16, 1, 28, 0x22, 100, 0, 16, 0, 0, 0);
+	rr_eng_head(o.e, one_op(&o, RR_OP_PULL, 0)->id, 0, stream, n, o.now);
+	one_run(&o);
+	cr_assert_eq(one_count(&o, RR_OP_COMPOSE), 0);
+	cr_assert_eq(one_count(&o, RR_OP_RELEASE), 1);
+	one_fini(&o);
+}
+
 /* --- parts and the longest message --- */
 
 Test(engine_offered, a_message_with_its_parts_is_no_longer_than_any)
