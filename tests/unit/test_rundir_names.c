@@ -42,10 +42,11 @@ static mode_t mode_of(const char *path)
 	return st.st_mode & 07777;
 }
 
-/* The umask makes no difference. */
+/* The umask makes no difference, nor does a standard input that is closed. */
 Test(rundir_names, roots_is_for_all_to_look_into_and_a_users_for_the_user)
 {
 	umask(077);
+	close(0);
 	cr_assert(rr_rundir_use(dir));
 	if (geteuid())
 		cr_skip("needs root");

@@ -2,7 +2,9 @@
 /* What a starting process finds in the run directory: segments of the living are left alone,
  * those of the dead are kept for a while and then removed, and other files stay. */
 #include <linux/magic.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
+#include <sys/un.h>
 
 #include "tests/unit/segment_holder.h"
 
@@ -195,6 +197,20 @@ Test(rundir_sweep, a_start_looks_at_few_segments_whoever_put_them_there)
 		left += exists(name);
 	}
 	cr_assert_eq(left, 400 - 32);
+}
+
+/* Nobody can hold it, so nobody does. */
+Test(rundir_sweep, a_socket_with_a_segments_name_is_nobodys)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	cr_assert(rr_rundir_use(dir));
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%d.9", dir, getpid());
+	cr_assert_eq(bind(s, (void *)&sa, sizeof(sa)), 0);
+	close(s);
+	rr_rundir_sweep(dir, true);
+	cr_assert_eq(access(sa.sun_path, F_OK), -1);
 }
 
 Test(rundir_sweep, the_dead_go_after_an_hour)

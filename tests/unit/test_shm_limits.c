@@ -154,6 +154,40 @@ Test(shm_limits, what_cannot_be_answered_is_as_if_it_had_never_begun)
 	assert_never_begun(p.s, open, mapped);
 }
 
+/* So much the server maps, whose own region is small. */
+#define BEARABLE ((size_t)160 << 20)
+
+Test(shm_limits, memory_beyond_what_the_server_maps_is_left_out)
+{
+	p.cp.mem_size = (size_t)512 << 20;
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_leq(container_of(p.c, struct rr_shm, qp)->own.geo.total, BEARABLE);
+	cr_assert_gt(container_of(p.c, struct rr_shm, qp)->own.geo.total, BEARABLE - 2 * RR_PAGE);
+	cr_assert_gt(p.c->mem_size, BEARABLE / 2);
+}
+
+/* A page less of memory than the server has itself, and it is not joined. */
+Test(shm_limits, a_ring_beyond_what_the_server_maps_is_too_large)
+{
+	struct rr_shm_geo g;
+
+	p.cp.recv_size = 65536 - 64;
+	p.cp.recvs = 2048;
+	cr_assert_eq(rr_shm_geo_init(&g, p.cp.recv_size, p.cp.recvs, 0), 0);
+	for (int more = 0; more < 2; more++) {
+		p.sp.mem_size = BEARABLE - g.total + (more ? RR_PAGE : 0);
+		p.cp.mem_size = p.sp.mem_size + ((size_t)1 << 20);
+		cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+		cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+		cr_assert_eq(ops->join(p.c, &p.answer), more ? -EFBIG : 0);
+		ops->disconnect(p.c);
+		ops->close(p.c);
+		ops->close(p.s);
+		memset(p.c, 0, ops->qp_size(&p.cp));
+		memset(p.s, 0, ops->qp_size(&p.sp));
+	}
+}
+
 /* The other side has given up after both regions were made. */
 Test(shm_limits, what_cannot_be_joined_is_as_if_it_had_never_begun)
 {

@@ -184,6 +184,23 @@ Test(shm_parts, behind_an_empty_packet_there_may_be_more, .timeout = 20)
 	cr_assert(open_fds_get_to(fds + 1));
 }
 
+/* One by one they would have no room with the thread, which takes the socket instead. */
+Test(shm_parts, a_socket_with_many_of_them_goes_as_a_whole, .timeout = 20)
+{
+	int reader[40];
+
+	for (size_t i = 0; i < rr_array_size(reader); i++) {
+		int fd = slow_to_close(&reader[i]);
+
+		cr_assert(hand_over(a[0], "x", 1, &fd, 1));
+		close(fd);
+	}
+	rr_shm_drop_sock(a[1]);
+	for (size_t i = 0; i < rr_array_size(reader); i++)
+		close(reader[i]);
+	cr_assert(open_fds_get_to(fds + 1));
+}
+
 Test(shm_parts, there_is_no_thread_where_nothing_is_to_be_closed)
 {
 	cr_assert_not(rr_shm_burdened());
