@@ -57,8 +57,8 @@ void rr_eng_speak(struct rr_eng *e, const struct rr_codec *codec,
 }
 
 /* Derives how messages may travel from what was agreed on, which the dialect has, from the
- * parameters and from the dialect. The results stand in flags, so that nobody has to ask for all
- * of that with each message. */
+ * parameters and from the dialect. The results stand in flags, so that nobody has to ask for
+ * all of that with each message. */
 void rr_eng_agreed(struct rr_eng *e, bool reliable, bool reverse_chunks)
 {
 	e->reliable = reliable && e->p.caps & RR_CAP_RELIABLE_REPLY;
