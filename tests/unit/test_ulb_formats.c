@@ -250,3 +250,42 @@ Test(ulb_formats, what_is_not_bound_has_no_number)
 	cr_assert_null(rr_ulb_find(100004, 2, &number));
 	cr_assert_eq(number, 0);
 }
+
+/* Calls of these procedures change nothing: RFC 1094 §2.2, RFC 1813 §3.3, RFC 8881 §16; Solaris' ACLs. */
+Test(ulb_formats, what_may_be_executed_twice_only_reads)
+{
+	static const struct { uint32_t prog, vers; int8_t proc[12]; } row[] = {
+		{ 100003, 2, { 0, 1, 4, 5, 6, 16, 17, -1 } },
+		{ 100003, 3, { 0, 1, 3, 4, 5, 6, 16, 17, 18, 19, 20, -1 } },
+		{ 100003, 4, { 0, 1, -1 } },	/* COMPOUND: as its operations say */
+		{ 100227, 2, { 0, 1, 3, 4, -1 } },
+		{ 100227, 3, { 0, 1, -1 } },
+	};
+
+	for (size_t i = 0; i < rr_array_size(row); i++) {
+		uint64_t want = 0;
+		uint8_t number;
+		const struct rr_ulb_binding *b = rr_ulb_find(row[i].prog, row[i].vers, &number);
+
+		for (const int8_t *p = row[i].proc; *p >= 0; p++)
+			want |= UINT64_C(1) << *p;
+		cr_assert_not_null(b);
+		cr_assert_eq(b->procs_twice, want, "%u.%u: %llx", row[i].prog, row[i].vers,
+			     (unsigned long long)b->procs_twice);
+	}
+}
+
+/* RFC 8881 §5, RFC 7862, RFC 8276, RFC 9754: bitmaps are taken to have eight words at most. */
+Test(ulb_formats, attributes_have_the_size_of_their_type)
+{
+	static const struct { uint32_t attr, size; } row[] = {
+		{ 0, 36 }, { 1, 4 }, { 3, 8 }, { 8, 16 }, { 19, 4 + 128 }, { 36, 4 + 512 }, { 47, 12 }, { 55, 8 },
+		{ 75, 36 }, { 86, 5 * 36 },
+	};
+	uint8_t number;
+	const struct rr_ulb_binding *b = rr_ulb_find(100003, 4, &number);
+
+	cr_assert_eq(b->nattrs, 87);
+	for (size_t i = 0; i < rr_array_size(row); i++)
+		cr_assert_eq(b->attrs[row[i].attr], row[i].size, "%u: %u", row[i].attr, b->attrs[row[i].attr]);
+}
