@@ -175,6 +175,8 @@ Test(ulb_formats, bounds)
 	cr_assert_eq(bound("{0:{1:w|:w9}|:}", 0), 4 + 4 + 36);
 	cr_assert_eq(bound("w<*(ow)>w", 13), 4 + 16 + 4);
 	cr_assert_eq(bound("t", 0), 4 + 8);
+	cr_assert_eq(bound("{0:w2|:}w3", 0), 4 + 8 + 12);
+	cr_assert_eq(bound("cw", 0), 4);	/* a count stands for no bytes of its own */
 }
 
 static enum rr_walk_rc walk_part(const char *f, const uint32_t *words, uint32_t n, uint32_t have, uint32_t *at)
