@@ -577,6 +577,29 @@ Test(engine_ways, a_reply_that_is_pulled_has_no_data_elsewhere)
 	}
 }
 
+/* In whichever segment of whichever chunk. */
+Test(engine_ways, nor_in_any_segment)
+{
+	for (uint32_t at = 0; at < 5; at++) {
+		uint8_t head[24];
+		uint32_t len[4] = { 0 };
+
+		if (at < 4)
+			len[at] = 100;
+		v1(RR_CAP_RELIABLE_REPLY, true);
+		o.e->cr.granted = 8;
+		cr_assert_eq(one_send(&o, RR_RPC_CALL, 1, 40), 0);
+		one_clear(&o);
+		ONE_RECV(&o, 1, 1, 4, NOMSG, 1, 0, 0x21, 2000, 0, 16, 0, 1, 2, 0x22, len[0], 0, 16, 0x23, len[1], 0, 16,
+			 1, 2, 0x24, len[2], 0, 16, 0x25, len[3], 0, 16, 0, 0);
+		WORDS(head, A_REPLY(1));
+		rr_eng_head(o.e, one_op(&o, RR_OP_PULL, 0)->id, 0, head, sizeof(head), o.now);
+		one_run(&o);
+		cr_assert_eq(one_count(&o, RR_OP_DELIVER), at == 4, "%u", at);
+		one_fini(&o);
+	}
+}
+
 /* draft-02 §3.4: one with parts elsewhere must be known, whole and a reply. */
 Test(engine_ways, a_reply_with_parts_is_pulled_for_a_call_only)
 {
