@@ -33,6 +33,18 @@ static const struct rr_op *sent(uint32_t len)
 	return one_op(&o, RR_OP_SEND, 0);
 }
 
+/* Of any segment of any of its chunks, and no other. */
+Test(engine_v2_invalidate, whichever_of_its_handles_that_is)
+{
+	for (uint32_t h = 0x20; h <= 0x26; h++) {
+		begin(false, true, false, 0);
+		ONE_RECV(&o, 5, 2, 20, MSG, CALL, h, 0, 1, 1, SEG(0x21, 100), 1, 2, SEG(0x22, 100), SEG(0x23, 100),
+			 1, 1, SEG(0x24, 100), 0, 1, 1, SEG(0x25, 100), A_CALL(5));
+		cr_assert_eq(inv_of_reply(5, 24), h > 0x20 && h < 0x26 ? h : 0);
+		one_fini(&o);
+	}
+}
+
 Test(engine_v2_invalidate, a_reply_takes_back_the_handle_that_its_call_names)
 {
 	begin(false, true, false, 0);
