@@ -102,7 +102,13 @@ static int connects(int fd RR_UNUSED, const struct sockaddr *addr RR_UNUSED, soc
 	return 0;
 }
 
-static int met;
+static int met, clients;
+
+static struct rr_conn *count_client(int fd RR_UNUSED, const struct sockaddr *peer RR_UNUSED, socklen_t len RR_UNUSED)
+{
+	clients++;
+	return NULL;
+}
 
 static struct rr_conn *note_meeting(int fd RR_UNUSED, const struct rr_conn_passed *f RR_UNUSED)
 {
@@ -119,6 +125,7 @@ Test(call_rare, what_is_connected_a_second_time_is_met)
 	rr_file_put(&so->f);
 	others = spare();
 	rr_fake.after = note_meeting;
+	rr_fake.client = count_client;
 	rr_real.connect = connects;
 	for (int i = 0; i < 3; i++) {
 		errno = MINE;
@@ -130,7 +137,7 @@ Test(call_rare, what_is_connected_a_second_time_is_met)
 		}
 		cr_assert(met == (i > 0) && rr_unmet_is(so) == !i, "%d", i);
 	}
-	cr_assert(so->conn == others && so->f.refs == 1);
+	cr_assert(so->conn == others && so->f.refs == 1 && clients == 1);
 }
 
 static int refuses(int fd RR_UNUSED, const struct sockaddr *addr RR_UNUSED, socklen_t len RR_UNUSED)

@@ -194,6 +194,16 @@ Test(ready_epoll_reach, a_set_is_found_among_others_which_stay_as_they_are)
 	cr_assert_eq(s->f.refs, 1);
 }
 
+Test(ready_epoll_reach, a_set_may_be_made_at_the_number_0)
+{
+	close(0);
+	cr_assert_eq(rr_wrap_epoll_create1(0), 0);
+	cr_assert(rr_fdt_has(0));
+	cr_assert_eq(rr_wrap_close(0), 0);
+	cr_assert_eq(rr_wrap_epoll_create(1), 0);
+	cr_assert(rr_fdt_has(0));
+}
+
 Test(ready_epoll_reach, a_set_may_have_the_number_0)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
