@@ -186,6 +186,36 @@ Test(call_rare, what_a_plugin_duplicates_and_closes_is_its_own)
 	cr_assert_eq(errno, EINVAL);
 }
 
+/* --- the number 0 --- */
+
+static void leave_0(void)
+{
+	cr_assert(rr_fdt_has(0) && at.so->f.refs == 2 && errno == MINE);
+	cr_assert_eq(rr_wrap_close(0), 0);
+	cr_assert_not(rr_fdt_has(0));
+	errno = MINE;
+}
+
+Test(call_rare, a_duplicate_may_have_the_number_0)
+{
+	close(0);
+	errno = MINE;
+	cr_assert_eq(rr_wrap_dup(at.fd), 0);
+	leave_0();
+	cr_assert_eq(rr_wrap_fcntl(at.fd, F_DUPFD, NULL), 0);
+	leave_0();
+	cr_assert_eq(rr_wrap_fcntl(at.fd, F_DUPFD_CLOEXEC, NULL), 0);
+	leave_0();
+	cr_assert_eq(rr_wrap_dup2(at.fd, 0), 0);
+	leave_0();
+	cr_assert_eq(rr_wrap_dup3(at.fd, 0, O_CLOEXEC), 0);
+	leave_0();
+	/* And so may what is closed by one. */
+	cr_assert_eq(rr_wrap_dup2(at.fd, 0), 0);
+	cr_assert_eq(rr_wrap_dup2(at.peer, 0), 0);
+	cr_assert(!rr_fdt_has(0) && at.so->f.refs == 1);
+}
+
 /* --- daemon() --- */
 
 static int daemons, real_daemons;
