@@ -17,10 +17,12 @@ static bool find_played(const char *configured, const char *xdg, char *out);
 
 /* How many more look while the first one does. */
 static int others, deepest;
+static const char *users;	/* what the user's session has */
 static const char *last;
 
 static bool find_played(const char *configured, const char *xdg, char *out)
 {
+	users = xdg;
 	if (others > 0) {
 		others--;
 		deepest++;
@@ -55,10 +57,12 @@ static bool is_there(void)
 Test(rundirs, are_made_when_they_are_asked_for)
 {
 	rr_rundirs_setup(dir);
+	setenv("XDG_RUNTIME_DIR", top, 1);
 	cr_assert_not(is_there());
 	errno = 77;
 	cr_assert_str_eq(rr_rundirs_own(), dir);
 	cr_assert(is_there());
+	cr_assert_str_eq(users, top);
 	cr_assert_str_eq(rr_rundirs_meet(), dir);
 	cr_assert_eq(errno, 77);
 	rmdir(dir);
