@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the layers below are told of the configuration. */
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "config/conf.h"
 #include "core/base/diag.h"
@@ -163,6 +165,24 @@ Test(call_setup, who_interrupts_the_set_up_is_told_that_it_is_not_done)
 	rr_init_started();
 	cr_assert(rr_init_core());
 	cr_assert(within && setups == 1);
+}
+
+/* In a container a thread may have the id 1. */
+Test(call_setup, the_first_process_of_a_namespace_is_set_up_as_any_other)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid() || unshare(CLONE_NEWPID))
+		cr_skip("needs root and PID namespaces");
+	pid = fork();
+	if (!pid) {
+		rr_fake.setup = setup_again;
+		rr_init_started();
+		_exit(!(gettid() == 1 && rr_init_core() && within && setups == 1));
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
 }
 
 static _Atomic int yields;
