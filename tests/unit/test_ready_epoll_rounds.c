@@ -308,6 +308,27 @@ Test(ready_epoll_rounds, when_a_spin_is_over_all_are_asked_anew_for_how_long)
 	cr_assert(spin.want == RR_MSEC && !spin.enough);
 }
 
+Test(ready_epoll_rounds, who_knows_enough_asks_no_more)
+{
+	struct rr_spin spin = { .now = START, .enough = true };
+
+	o.c->spin = RR_MSEC;
+	cr_assert_null(peek_active(the_set(), &spin));
+	cr_assert_eq(spin.want, 0);
+	spin.enough = false;
+	cr_assert_null(peek_active(the_set(), &spin));
+	cr_assert_eq(spin.want, RR_MSEC);
+}
+
+Test(ready_epoll_rounds, whose_time_is_over_does_not_spin)
+{
+	struct wait x = { .s = the_set(), .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = 1 };
+	struct rr_spin spin = { .now = START, .want = RR_MSEC };
+
+	cr_assert_eq(epwait_spin(&x, &spin), 0);
+	cr_assert_eq(rr_fake_spun.calls, 0);
+}
+
 /* --- beside other threads --- */
 
 static struct rr_ep_watch *the_watch(void)
