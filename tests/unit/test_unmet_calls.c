@@ -149,6 +149,20 @@ Test(unmet_calls, beside_one_that_is_carried_it_is_met_in_a_poll)
 	cr_assert_eq(rr_fdt_peek(other)->refs, 1);
 }
 
+Test(unmet_calls, so_is_one_at_the_number_0)
+{
+	int other_peer, other = tcp(&other_peer);
+	struct rr_conn *c = rr_fake_conn(other, RR_FAKE_CARRIED);
+	struct pollfd p[2] = { { 0, POLLIN, 0 }, { other, POLLIN, 0 } };
+
+	cr_assert_eq(dup2(fd, 0), 0);
+	rr_sock_dup(fd, 0);
+	fd = 0;
+	c->ready = POLLIN;
+	cr_assert_eq(rr_wrap_poll(p, 2, 1000), 1);
+	cr_assert(!p[0].revents && told.made == 1 && !rr_unmet_is(so) && so->f.refs == 3);
+}
+
 Test(unmet_calls, among_many_it_is_met_in_a_poll)
 {
 	int other_peer, other = tcp(&other_peer);
