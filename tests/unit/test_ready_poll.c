@@ -481,6 +481,24 @@ Test(ready_poll, a_spin_in_vain_has_not_paid)
 	cr_assert_eq(c->news_seen, 0);
 }
 
+Test(ready_poll, one_at_the_number_0_is_ours)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c;
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(dup2(fd, 0), 0);
+	c = rr_fake_conn(0, RR_FAKE_CARRIED);
+	c->ready = POLLIN;
+	for (int ms = 0; ms < 2; ms++) {
+		struct pollfd p[2] = { { pp[0], POLLIN, 0 }, { 0, POLLIN, 0 } };
+
+		cr_assert_eq(rr_wrap_poll(p, 2, ms), 1);
+		cr_assert(!p[0].revents && p[1].revents == POLLIN);
+		cr_assert_eq(rr_wrap_poll(&p[1], 1, ms), 1);
+	}
+}
+
 Test(ready_poll, a_spin_that_is_over_may_go_on)
 {
 	int peer, fd = tcp(&peer);
