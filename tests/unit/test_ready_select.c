@@ -386,6 +386,34 @@ Test(ready_select, a_wake_up_for_something_no_set_asks_for_does_not_end_pselect)
 	finish(&l);
 }
 
+Test(ready_select, the_number_0_is_one_as_any_other)
+{
+	int peer, fd = tcp(&peer), pp[2];
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct timeval tv = { 0, 0 };
+	fd_set r;
+
+	cr_assert_eq(pipe(pp), 0);
+	cr_assert_eq(dup2(pp[0], 0), 0);
+	cr_assert_eq(write(pp[1], "x", 1), 1);
+	for (int ready = 0; ready < 2; ready++) {
+		c->ready = ready ? POLLIN : 0;
+		FD_ZERO(&r);
+		FD_SET(0, &r);
+		FD_SET(fd, &r);
+		cr_assert_eq(rr_wrap_select(fd + 1, &r, NULL, NULL, &tv), 1 + ready);
+		cr_assert(FD_ISSET(0, &r) && !!FD_ISSET(fd, &r) == ready);
+	}
+	/* One of ours may have it. */
+	cr_assert_eq(dup2(fd, 0), 0);
+	c = rr_fake_conn(0, RR_FAKE_CARRIED);
+	c->ready = POLLIN;
+	FD_ZERO(&r);
+	FD_SET(0, &r);
+	cr_assert_eq(rr_wrap_select(1, &r, NULL, NULL, &tv), 1);
+	cr_assert(FD_ISSET(0, &r));
+}
+
 /* Both lie in one word of the set. */
 Test(ready_select, urgent_data_is_exceptional)
 {
