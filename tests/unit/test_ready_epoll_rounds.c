@@ -371,9 +371,12 @@ Test(ready_epoll_rounds, what_the_kernel_has_for_another_is_told_again)
 	rr_fake_become(o.c, o.fd, RR_FAKE_NEW);
 	cr_assert(the_watch()->form == RR_EP_PASS && s->keyed && s->tagged == 1);
 	cr_assert_eq(write(o.peer, "x", 1), 1);
+	uint64_t pass = s->pass;
+
 	atomic_store(&s->tagged, 0);
 	rr_real.epoll_pwait = told_another;
 	cr_assert(wait_plain(&x, &n));
+	cr_assert_eq(s->pass, pass + 1);
 	cr_assert(n == 1 && sleeps == 1 && o.ev[0].events == EPOLLIN && o.ev[0].data.u64 == ((uint64_t)o.fd << 32 | 7));
 	atomic_store(&s->tagged, 1);
 }
