@@ -104,6 +104,22 @@ Test(logsink_errors, who_gets_no_descriptor_has_no_log_until_it_gets_one)
 	cr_assert_geq(log_fd, 3);
 }
 
+/* The app has put another file at its number, and an error of the app's is no answer of the reader's. */
+Test(logsink_errors, an_earlier_error_is_none_of_the_sockets)
+{
+	int other[2], fd;
+
+	cr_assert_eq(pipe(other), 0);
+	rr_logsink_setup(RR_LOG_TO_SYSLOG, "", RR_LOG_WARN);
+	fd = log_fd;
+	cr_assert_eq(dup2(other[1], fd), fd);
+	errno = EAGAIN;
+	rr_warn("a line");
+	cr_assert_eq(errno, EAGAIN);
+	cr_assert(is_told("a line") && sockets == 2 && log_fd != fd);
+	cr_assert_geq(fcntl(fd, F_GETFD), 0);
+}
+
 /* The app has closed 0. */
 Test(logsink_errors, a_socket_may_have_the_number_0_for_a_moment)
 {
