@@ -489,3 +489,15 @@ Test(call_further, a_signal_in_a_nap_ends_the_call)
 	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 5);
 	cr_assert(nap_sleeps >= 1 && rx.calls == 2);
 }
+
+/* All pieces of a message are its length. */
+Test(call_further, behind_a_message_that_was_sent_in_part_none_is_sent)
+{
+	struct iovec iov[2] = { { msg, 4 }, { msg + 4, 6 } };
+	struct mmsghdr m[2] = { { .msg_hdr = { .msg_iov = iov, .msg_iovlen = 2 } }, { .msg_hdr = { .msg_iov = iov, .msg_iovlen = 2 } } };
+
+	do_not_block();
+	SAYS(&tx, 6, -EAGAIN, 10);
+	assert_said(rr_wrap_sendmmsg(at.fd, m, 2, 0), 1);
+	cr_assert(m[0].msg_len == 6 && tx.calls == 2);
+}
