@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
@@ -94,6 +95,29 @@ Test(shm_foreign, a_bell_with_a_descriptor_ends_the_connection)
 	cr_assert_eq(shm_pair_connect(&p), 0);
 	cr_assert(send_slow(p.s->wake_fd, "", 1, 1));
 	cr_expect(is_over());
+	close_both();
+	end();
+}
+
+/* Where descriptors cannot be refused, who closes a socket for good reads it empty first; a child that closes its copy
+ * leaves the parent's bells alone. */
+Test(shm_foreign, a_child_takes_no_bell_from_its_parent)
+{
+	char bell;
+	int status;
+	pid_t child;
+
+	begin(true);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(send(p.s->wake_fd, "", 1, 0), 1);
+	child = fork();
+	if (!child) {
+		ops->close(p.c);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(recv(p.c->wake_fd, &bell, 1, MSG_PEEK | MSG_DONTWAIT), 1);
 	close_both();
 	end();
 }
