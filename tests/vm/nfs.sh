@@ -143,8 +143,8 @@ ganesha_up() {
 ganesha_down() {
 	local p t i
 	p=$(cat "$W/ganesha.pid" 2>/dev/null) && kill "$p" 2>/dev/null
-	for ((i = 0; i < 300; i++)); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
-	if [ $i = 300 ]; then
+	for ((i = 0; i < 1000; i++)); do kill -0 "$server_pid" 2>/dev/null || break; sleep 0.1; done
+	if kill -0 "$server_pid" 2>/dev/null; then
 		for t in "/proc/$p/task"/*; do echo "$(cat "$t/comm" "$t/syscall" "$t/wchan" | xargs)"; done
 		tail -n 5 "$W/ganesha.log"
 		kill -9 "$p" "$server_pid" 2>/dev/null
