@@ -117,7 +117,9 @@ static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct e
 	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;
 }
 
-/* fd has been put into an epoll set, and may be an epoll set itself. */
+/* fd, which may be an epoll set itself, is about to be put into one. By then it must show what
+ * it has: the kernel looks once, and wakes by POLLIN alone afterwards, which those that have
+ * asked for POLLRDNORM do not hear. */
 static void nest(int fd)
 {
 	struct rr_ep_set *s = rr_ep_at(fd);
@@ -171,10 +173,10 @@ int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	if (so && rr_unmet_is(so))
 		rr_unmet_meet(so, fd);
 	if (!so) {
-		rc = rr_real.epoll_ctl(epfd, op, fd, ev);
-		if (!rc && op == EPOLL_CTL_ADD)
+		if (op != EPOLL_CTL_DEL)
 			nest(fd);
-		return rc;
+		errno = saved;
+		return rr_real.epoll_ctl(epfd, op, fd, ev);
 	}
 	rr_sock_check(so, fd);
 	s = shadowed(so) ? set_for(epfd, op, so) : NULL;

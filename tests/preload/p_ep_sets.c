@@ -259,6 +259,24 @@ static void adding_one_that_is_ready(void)
 	CHECK_EQ(event(ep, s[1], -1), EPOLLIN);
 }
 
+/* Later the kernel would wake it by EPOLLIN alone. */
+static void a_set_that_is_ready_when_it_is_put_into_another_one(void)
+{
+	struct epoll_event ev;
+	int s[2], inner, outer = epoll_create1(0);
+
+	rpc_pair(s);
+	inner = new_set(s[1], EPOLLOUT);
+	CHECK_EQ(ctl(outer, EPOLL_CTL_ADD, inner, EPOLLRDNORM), 0);
+	CHECK_EQ(event(outer, inner, 0), EPOLLRDNORM);
+	CHECK_EQ(ctl(inner, EPOLL_CTL_MOD, s[1], EPOLLIN), 0);
+	CHECK_EQ(epoll_wait(outer, &ev, 1, 0), 0);
+	put(s[0]);
+	CHECK(p_readable(s[1], SOON));
+	CHECK_EQ(ctl(outer, EPOLL_CTL_MOD, inner, EPOLLRDNORM), 0);
+	CHECK_EQ(event(outer, inner, 0), EPOLLRDNORM);
+}
+
 static const struct p_case cases[] = {
 	{ "errors_are_the_kernels", errors_are_the_kernels },
 	{ "level_triggered_as_long_as_it_holds", level_triggered_as_long_as_it_holds },
@@ -271,6 +289,7 @@ static const struct p_case cases[] = {
 	{ "a_reset_and_the_end_are_told_unasked", a_reset_and_the_end_are_told_unasked },
 	{ "exclusive_sets_hear_all_the_same", exclusive_sets_hear_all_the_same },
 	{ "adding_one_that_is_ready", adding_one_that_is_ready },
+	{ "a_set_that_is_ready_when_it_is_put_into_another_one", a_set_that_is_ready_when_it_is_put_into_another_one },
 };
 
 P_MAIN(cases)
