@@ -36,6 +36,14 @@ static void show_set(struct rr_ep_set *s, rr_time *until)
 		rr_ep_kick(s);
 }
 
+void rr_ep_show(struct rr_ep_set *s, int epfd)
+{
+	rr_time until = RR_TIME_NEVER;
+
+	rr_ep_use(s, epfd);
+	show_set(s, &until);
+}
+
 void rr_ep_nest(struct rr_ep_set *s, int epfd)
 {
 	rr_time until = RR_TIME_NEVER;

@@ -201,6 +201,10 @@ bool rr_ep_any_due(struct rr_ep_set *set);
 
 /* --- sets within sets (epnested.c) --- */
 
+/* The set at epfd is about to be put into another one, or asked for other events there: makes
+ * it readable for the kernel if it has something. The kernel looks once then, and later wakes
+ * by EPOLLIN alone, which who has asked for EPOLLRDNORM does not hear. */
+void rr_ep_show(struct rr_ep_set *set, int epfd);
 /* The set at epfd has been put into another set of the app's, whose waiters ask the kernel
  * alone (rr_ep_show_nested()). */
 void rr_ep_nest(struct rr_ep_set *set, int epfd);

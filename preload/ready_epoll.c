@@ -117,20 +117,34 @@ static int ctl(struct rr_ep_set *s, struct rr_sock *so, int op, int fd, struct e
 	return rr_real.epoll_ctl(s->epfd, op, fd, ev) ? -errno : 0;
 }
 
-/* fd, which may be an epoll set itself, is about to be put into one. By then it must show what
- * it has: the kernel looks once, and wakes by POLLIN alone afterwards, which those that have
- * asked for POLLRDNORM do not hear. */
-static void nest(int fd)
+/* Does something with fd if it is an epoll set itself. */
+static void with_set(int fd, void (*what)(struct rr_ep_set *, int epfd))
 {
 	struct rr_ep_set *s = rr_ep_at(fd);
 
 	if (!s)
 		return;
 	if (rr_ep_lock()) {
-		rr_ep_nest(s, fd);
+		what(s, fd);
 		rr_ep_unlock();
 	}
 	rr_file_put(&s->f);
+}
+
+/* epoll_ctl() for what is no socket of ours, and may be an epoll set. */
+static int ctl_other(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	int rc, saved = errno;
+
+	if (op != EPOLL_CTL_DEL)
+		with_set(fd, rr_ep_show);
+	errno = saved;
+	rc = rr_real.epoll_ctl(epfd, op, fd, ev);
+	if (rc || op != EPOLL_CTL_ADD)
+		return rc;
+	with_set(fd, rr_ep_nest);
+	errno = saved;
+	return 0;
 }
 
 /* Does this registration need a watch? Listeners do not, unless native peers reach them. */
@@ -172,12 +186,8 @@ int rr_wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	so = rr_fdt_sock(fd);
 	if (so && rr_unmet_is(so))
 		rr_unmet_meet(so, fd);
-	if (!so) {
-		if (op != EPOLL_CTL_DEL)
-			nest(fd);
-		errno = saved;
-		return rr_real.epoll_ctl(epfd, op, fd, ev);
-	}
+	if (!so)
+		return ctl_other(epfd, op, fd, ev);
 	rr_sock_check(so, fd);
 	s = shadowed(so) ? set_for(epfd, op, so) : NULL;
 	if (s && rr_ep_lock()) {
