@@ -218,11 +218,9 @@ struct walk {
 	bool one_fragment;
 };
 
-enum step { STEP_ON, STEP_END, STEP_OTHER };
-
 /* Takes the next piece of the record: a header, or data up to the end of its fragment or of
- * what is there. */
-static enum step walk_on(struct walk *w, const uint8_t *buf, size_t len)
+ * what is there. False: the record has ended, or other bytes are in it. */
+static bool walk_on(struct walk *w, const uint8_t *buf, size_t len)
 {
 	bool inside = w->rm.in_record;
 	enum rr_rm_what what;
@@ -234,11 +232,11 @@ static enum step walk_on(struct walk *w, const uint8_t *buf, size_t len)
 	if (what == RR_RM_DATA || what == RR_RM_RECORD) {
 		look = rr_min(n, sizeof(w->want) - w->matched);
 		if (memcmp(buf + w->at, w->want + w->matched, look) != 0)
-			return STEP_OTHER;
+			return false;
 		w->matched += (uint32_t)look;
 	}
 	w->at += n;
-	return what == RR_RM_RECORD ? STEP_END : STEP_ON;
+	return what != RR_RM_RECORD;
 }
 
 /* How many bytes, counted from the start of the record, must be there for the walk to make
@@ -259,17 +257,17 @@ enum rr_nego rr_nego_get_answer(const uint8_t *buf, size_t len, uint32_t xid,
 				struct rr_hello *h, uint32_t *need)
 {
 	struct walk w = { .one_fragment = true };
-	enum step step = STEP_ON;
+	bool more = true;
 
 	rr_put_be32(w.want, xid);
 	rr_put_be32(w.want + 4, RR_RPC_REPLY);
-	while (step == STEP_ON && (w.at < len || (w.rm.last && w.rm.left == 0))) {
-		step = walk_on(&w, buf, len);
+	while (more && (w.at < len || (w.rm.last && w.rm.left == 0))) {
+		more = walk_on(&w, buf, len);
 		/* no RPC peer splits eight bytes into this many tiny fragments */
 		if (w.matched < sizeof(w.want) && walk_need(&w) > RR_ANSWER_MAX)
 			return RR_NEGO_OTHER;
 	}
-	if (step == STEP_ON) {
+	if (more) {
 		*need = walk_need(&w);
 		return RR_NEGO_PART;
 	}
