@@ -23,6 +23,19 @@ enum { BAD_XDR = 2, INVAL_HTYPE, READ_CHUNKS, WRITE_CHUNKS, SEGMENTS, WRITE_RESO
 
 static struct one o;
 
+/* Of another dialect. */
+static inline void v1(uint32_t caps, bool connector)
+{
+	one_init(&o, caps, connector);
+}
+
+static inline void draft02(bool connector)
+{
+	one_params(&o, 0, connector);
+	o.p.dialect = RR_DIALECT_DRAFT02;
+	one_start(&o);
+}
+
 static inline void v2_params(uint32_t caps, bool connector)
 {
 	one_params(&o, caps, connector);

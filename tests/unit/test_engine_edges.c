@@ -6,11 +6,6 @@
 #include "core/engine/engine_int.h"
 #include "tests/unit/engine_v2.h"
 
-static void v1(uint32_t caps, bool connector)
-{
-	one_init(&o, caps, connector);
-}
-
 static uint64_t counted(enum rr_counter c)
 {
 	return o.count.v[c];

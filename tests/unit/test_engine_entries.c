@@ -9,18 +9,6 @@
 
 #define V1_DONE	3
 
-static void v1(uint32_t caps, bool connector)
-{
-	one_init(&o, caps, connector);
-}
-
-static void draft02(bool connector)
-{
-	one_params(&o, 0, connector);
-	o.p.dialect = RR_DIALECT_DRAFT02;
-	one_start(&o);
-}
-
 /* Nothing is held for any message. */
 static void all_is_given_back(void)
 {

@@ -8,11 +8,6 @@
 
 static uint8_t msg[8192];
 
-static void v1(uint32_t caps, bool connector)
-{
-	one_init(&o, caps, connector);
-}
-
 /* A call of no known binding, which has a Reply chunk where those are offered. */
 static int call_out(uint32_t xid, uint32_t len)
 {

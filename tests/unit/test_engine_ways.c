@@ -11,18 +11,6 @@
 
 static uint8_t msg[8192];
 
-static void v1(uint32_t caps, bool connector)
-{
-	one_init(&o, caps, connector);
-}
-
-static void draft02(bool connector)
-{
-	one_params(&o, 0, connector);
-	o.p.dialect = RR_DIALECT_DRAFT02;
-	one_start(&o);
-}
-
 /* --- replies to calls with chunks --- */
 
 /* A NULL call that offers a Reply chunk of n segments of len bytes. */

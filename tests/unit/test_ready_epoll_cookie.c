@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The numbers that no app's epoll data is likely to be. */
-#include "core/base/os.h"
+#include "tests/unit/played_random.h"
 #include "tests/unit/ready_epoll.h"
-
-static bool random_played(void *buf, size_t n);
 
 #define rr_os_random random_played
 #include "preload/epset.c"
 #undef rr_os_random
-
-static bool no_random;
-static int random_asked;
-
-static bool random_played(void *buf, size_t n)
-{
-	random_asked++;
-	return !no_random && rr_os_random(buf, n);
-}
 
 /* The first outputs of splitmix64 (Vigna's reference code) for the seed 1234567. */
 Test(ready_epoll_cookie, numbers_are_those_of_splitmix64)

@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "preload/epset.h"
-
-static bool random_played(void *buf, size_t n);
+#include "tests/unit/played_random.h"
 
 #define rr_os_random random_played
 #include "preload/epwatch.c"
@@ -16,15 +14,6 @@ static bool random_played(void *buf, size_t n);
 
 #include "tests/unit/played_clock.h"
 #include "tests/unit/ready_epoll.h"
-
-static bool no_random;
-static int random_asked;
-
-static bool random_played(void *buf, size_t n)
-{
-	random_asked++;
-	return !no_random && rr_os_random(buf, n);
-}
 
 TestSuite(ready_epoll_reach, .timeout = 60);
 
