@@ -31,7 +31,6 @@ def memory(agent):
 
 def server(**options):
     """Answers every call with as many bytes as it asks for."""
-    options.setdefault('upgrade_timeout_ms', 5000)	# the greedy client offers once
     s = Agent(**options)
     s.do('L = listen(backlog=64)')
     s.do('threading.Thread(target=give_all, args=(L,), daemon=True).start()')
