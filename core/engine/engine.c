@@ -306,7 +306,7 @@ void rr_eng_done(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	if (!entry || e->failed)
 		return;
 	if (unlikely(status < 0)) {
-		rr_eng_fail(e, RR_WHY_PROVIDER);
+		rr_eng_fail_op(e, status);
 		return;
 	}
 	if (likely(kind == RR_K_SEND || kind == RR_K_WRITE)) {

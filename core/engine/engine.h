@@ -186,7 +186,8 @@ enum rr_eng_why {
 	RR_WHY_ERR_CHUNK,
 	RR_WHY_ERR_VERS,
 	RR_WHY_PROTOCOL,	/* the peer broke the protocol beyond repair */
-	RR_WHY_PROVIDER,	/* an operation failed */
+	RR_WHY_PROVIDER,	/* an operation failed: the peer may be gone */
+	RR_WHY_DEVICE,		/* one failed, and our own device is at fault (-EIO) */
 	/* without ring credits: there is no credit, and no reply comes that could bring one */
 	RR_WHY_CREDITS,
 	RR_WHY_OVERRUN,		/* the peer sent more than was granted */

@@ -228,7 +228,7 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 	if (!in || in->state != RR_IN_PULL || e->failed)
 		return;
 	if (status < 0) {
-		rr_eng_fail(e, RR_WHY_PROVIDER);
+		rr_eng_fail_op(e, status);
 		return;
 	}
 	n = rr_min(n, in->len);
@@ -266,7 +266,7 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	if (unlikely(in->waits))
 		return;
 	if (status < 0) {
-		rr_eng_fail(e, RR_WHY_PROVIDER);
+		rr_eng_fail_op(e, status);
 		return;
 	}
 	in->pulled = true;

@@ -3,12 +3,29 @@
 /* The queue of operations: releases, pulls, fences. Everything else that the driver has to do
  * is taken from the queues of messages when it asks (engine.c). */
 
+#include <errno.h>
+
 #include "core/engine/queues.h"
 
 void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why)
 {
 	if (e->failed == RR_WHY_NONE)
 		e->failed = why;
+}
+
+void rr_eng_fail_op(struct rr_eng *e, int status)
+{
+	switch (status) {
+	case -EIO:
+		rr_eng_fail(e, RR_WHY_DEVICE);
+		break;
+	case -EACCES:
+	case -EPROTO:
+		rr_eng_fail(e, RR_WHY_PROTOCOL);
+		break;
+	default:
+		rr_eng_fail(e, RR_WHY_PROVIDER);
+	}
 }
 
 /* There is room for whatever an honest peer can cause (table_sizes() in engine_init.c), so a

@@ -302,7 +302,7 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 	else if (status == -EAGAIN || (status == -ENOMEM && fresh))
 		not_exposed(e, t, m, status);
 	else if (status < 0 || !rr_mem_set(m, fresh ? buf : t->buf, m->len, segs, n))
-		rr_eng_fail(e, RR_WHY_PROVIDER);
+		rr_eng_fail_op(e, status);
 	else
 		t->state = RR_TX_SETUP;
 }

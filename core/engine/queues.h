@@ -45,6 +45,8 @@ void rr_eng_push(struct rr_eng *e, enum rr_opcode code, uint32_t id, uint32_t bu
 bool rr_eng_next_queued(struct rr_eng *e, struct rr_op *op);
 /* Makes the connection end; the first reason counts. */
 void rr_eng_fail(struct rr_eng *e, enum rr_eng_why why);
+/* The same for an operation that has failed with this -errno of the provider's. */
+void rr_eng_fail_op(struct rr_eng *e, int status);
 
 /* True in most cases: this is asked once after each message, in each direction. */
 static inline bool rr_eng_nothing_to_do(const struct rr_eng *e)

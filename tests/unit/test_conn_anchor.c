@@ -633,7 +633,11 @@ Test(conn_anchor, a_hatch_is_opened_now_or_later_or_ends_it_all)
 	afresh();
 	pl.on_say.first = -EIO;
 	cr_assert_eq(rr_hatch_open(sh, RR_R_TOO_LARGE), -ECONNRESET);
-	cr_assert(rr_link_is_dead(sh) && reported(sh) == RR_R_PEER_DIED && rr_tx_is_rdma(sh));
+	cr_assert(rr_link_is_dead(sh) && reported(sh) == RR_R_DEVICE && rr_tx_is_rdma(sh));
+	afresh();
+	pl.on_say.first = -ECONNRESET;
+	cr_assert_eq(rr_hatch_open(sh, RR_R_TOO_LARGE), -ECONNRESET);
+	cr_assert(rr_link_is_dead(sh) && reported(sh) == RR_R_PEER_DIED);
 	afresh();
 	pl.on_say.first = 0;
 	pl.says = 0;

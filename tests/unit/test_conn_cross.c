@@ -231,7 +231,7 @@ Test(conn_cross, the_crossing_says_how_many_records_went)
 	pl.on_say.first = -EAGAIN;
 	cr_assert_eq(rr_cross_now(sh), -EAGAIN);
 	pl.on_say.first = -EIO;
-	cr_assert_eq(rr_cross_now(sh), -ECONNRESET);
+	cr_assert_eq(rr_cross_now(sh), -EIO);
 	cr_assert(rr_tx_is_early(sh) && sh->hint == RR_HINT_EARLY);
 	pl.on_say.first = 0;
 	cr_assert_eq(rr_cross_now(sh), 0, "its completion is to come");

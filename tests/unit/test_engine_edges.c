@@ -60,7 +60,7 @@ Test(engine_edges, a_send_that_fails_gives_nothing_back)
 			rr_eng_fail(o.e, RR_WHY_PROTOCOL);
 		rr_eng_done(o.e, id, late ? 0 : -EIO, o.now);
 		one_run(&o);
-		cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, late ? RR_WHY_PROTOCOL : RR_WHY_PROVIDER);
+		cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, late ? RR_WHY_PROTOCOL : RR_WHY_DEVICE);
 		cr_assert_eq(one_count(&o, RR_OP_RELEASE), 0);
 		one_fini(&o);
 	}
@@ -96,16 +96,18 @@ static void exposed(const struct rr_op *op, int status, uint32_t len, uint32_t n
 
 Test(engine_edges, memory_that_is_not_exposed_as_it_was_asked_for_ends_the_connection)
 {
-	static const struct { int status; uint32_t len, n; } row[] = {
-		{ 0, 5000, 0 }, { 0, 5000, RR_ENG_SEGS + 1 }, { 0, 4999, 1 }, { 0, 5001, 2 }, { -EIO, 5000, 1 },
-		{ -ENOMEM, 5000, 1 },
+	static const struct { int status; uint32_t len, n; enum rr_eng_why why; } row[] = {
+		{ 0, 5000, 0, RR_WHY_PROVIDER }, { 0, 5000, RR_ENG_SEGS + 1, RR_WHY_PROVIDER },
+		{ 0, 4999, 1, RR_WHY_PROVIDER }, { 0, 5001, 2, RR_WHY_PROVIDER }, { -EIO, 5000, 1, RR_WHY_DEVICE },
+		{ -EPROTO, 5000, 1, RR_WHY_PROTOCOL }, { -EACCES, 5000, 1, RR_WHY_PROTOCOL },
+		{ -ECONNRESET, 5000, 1, RR_WHY_PROVIDER }, { -ENOMEM, 5000, 1, RR_WHY_PROVIDER },
 	};
 
 	for (size_t i = 0; i < rr_array_size(row); i++) {
 		struct rr_op op = exposure(0);
 
 		exposed(&op, row[i].status, row[i].len, row[i].n);
-		cr_assert_eq(v2_failed(), RR_WHY_PROVIDER, "%zu", i);
+		cr_assert_eq(v2_failed(), row[i].why, "%zu", i);
 		exposed(&op, 0, 5000, 1);	/* too late */
 		cr_assert_eq(o.nops, 0);
 		one_fini(&o);

@@ -375,7 +375,7 @@ Test(engine_entries, of_what_cannot_be_pulled_end_the_connection)
 	WORDS(head, A_CALL(1));
 	rr_eng_head(o.e, id, -EIO, head, sizeof(head), o.now);
 	one_run(&o);
-	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_DEVICE);
 	rr_eng_head(o.e, id, 0, head, sizeof(head), o.now);
 	rr_eng_pulled(o.e, id, 0, o.now);
 	one_run(&o);

@@ -464,7 +464,7 @@ Test(engine_read_chunks, a_failed_read_ends_the_connection)
 	RECV(MSG, 1, pos, 0x11, 5000, 0, 64, 0, 0, 0);
 	rr_eng_pulled(o.e, composed(1, pos + 5000)->id, -EACCES, o.now);
 	one_run(&o);
-	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROTOCOL);
 	cr_assert_eq(one_count(&o, RR_OP_DELIVER), 0);
 	one_fini(&o);
 }

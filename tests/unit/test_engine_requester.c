@@ -512,7 +512,7 @@ CASE(a_failed_operation_ends_the_connection_once)
 	one_run(&o);
 	one_run(&o);
 	cr_assert_eq(one_count(&o, RR_OP_FAIL), 1);
-	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_PROVIDER);
+	cr_assert_eq(one_op(&o, RR_OP_FAIL, 0)->why, RR_WHY_DEVICE);
 }
 
 /* The peer has read the arguments where they lie. That is told of buffers, and says nothing of a call that has not gone. */

@@ -130,7 +130,7 @@ void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 /* The provider's peer is gone. What it has sent can still be read. */
 void rr_drv_lost(struct rr_share *sh);
 void rr_drv_fail(struct rr_share *sh, int err, enum rr_reason why);
-/* Fails the connection by the provider's error rc, other than that its peer is gone. */
+/* Fails the connection by the provider's error rc. */
 void rr_drv_broken(struct rr_share *sh, int rc);
 /* Handles the result rc of posting the engine's operation id, and tells the engine if it is
  * final. A message for a peer that is gone counts as sent, as on TCP, because what the peer

@@ -61,7 +61,7 @@ int rr_cross_now(struct rr_share *sh)
 		return -EAGAIN;
 	rc = rr_drv_say(sh, RR_IMM_CROSS | (tx->before.records & RR_CROSS_COUNT));
 	if (rc < 0)
-		return rc == -EAGAIN ? rc : -ECONNRESET;
+		return rc;
 	rr_way_out_crossed(sh);
 	rr_hint(sh, RR_HINT_AHEAD);
 	rr_count(sh->qp->count, RR_C_crossings, 1);

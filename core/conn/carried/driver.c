@@ -210,6 +210,7 @@ static void op_fail(struct rr_share *sh, const struct rr_op *op)
 		[RR_WHY_PROVIDER] = RR_R_PEER_DIED, [RR_WHY_CREDITS] = RR_R_CREDITS,
 		[RR_WHY_OVERRUN] = RR_R_PROTOCOL, [RR_WHY_TOO_LARGE] = RR_R_SIZE_KNOWN,
 		[RR_WHY_NO_ANSWER] = RR_R_NO_DIALECT, [RR_WHY_REFUSED] = RR_R_ERR_CHUNK,
+		[RR_WHY_DEVICE] = RR_R_DEVICE,
 	};
 
 	/* The app will connect again and make the same call. */

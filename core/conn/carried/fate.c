@@ -67,7 +67,8 @@ void rr_drv_lost(struct rr_share *sh)
 
 void rr_drv_broken(struct rr_share *sh, int rc)
 {
-	rr_drv_fail(sh, ECONNRESET, rc == -EIO ? RR_R_DEVICE : RR_R_PROTOCOL);
+	rr_drv_fail(sh, ECONNRESET, rc == -EIO ? RR_R_DEVICE :
+		    rc == -ECONNRESET ? RR_R_PEER_DIED : RR_R_PROTOCOL);
 }
 
 void rr_drv_posted(struct rr_share *sh, uint32_t id, int rc, rr_time now)

@@ -26,7 +26,10 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0) {
-		rr_drv_fail(sh, ECONNRESET, rc == -EMSGSIZE ? why : RR_R_PEER_DIED);
+		if (rc == -EMSGSIZE)
+			rr_drv_fail(sh, ECONNRESET, why);
+		else
+			rr_drv_broken(sh, rc);
 		return -ECONNRESET;
 	}
 	rr_drv_kick(sh);
