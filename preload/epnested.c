@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An epoll set that poll(), select() or another set waits for: whether it is readable for the
  * app, and what makes its kernel object readable. */
+#include "core/base/os.h"
 #include "preload/epset.h"
 #include "preload/real.h"
+
+#define LOOKS	3	/* at watches that cannot be armed, though they have nothing for the app */
 
 _Atomic bool rr_ep_nests;
 
@@ -16,11 +19,19 @@ bool rr_ep_managed(const struct rr_file *f)
 }
 
 /* Takes in what rang and arms the watches that have nothing to report. Returns whether any has
- * something. */
+ * something. What cannot be armed because something has come that is not for the app is taken
+ * in and armed again, or looked at again soon. */
 static bool any_news(struct rr_ep_set *s, rr_time *until)
 {
-	rr_ep_harvest(s);
-	return rr_ep_any_due(s) || !rr_ep_arm_all(s, until);
+	for (int i = 0; i < LOOKS; i++) {
+		rr_ep_harvest(s);
+		if (rr_ep_any_due(s))
+			return true;
+		if (rr_ep_arm_all(s, until))
+			return false;
+	}
+	*until = rr_min(*until, rr_now() + RR_MSEC);
+	return false;
 }
 
 /* s is in another epoll set, whose waiters ask the kernel alone. Makes the kernel's object
@@ -72,13 +83,19 @@ rr_time rr_ep_show_all_nested(void)
 }
 
 /* The kernel's set is readable. Lets the connections in pass form take in what is for the
- * library only (an offer or an answer), so that the caller can see whether anything remains for
- * the app. */
+ * library only (an offer or an answer), and has those in managed form looked at, whose anchor
+ * may show what the app does not want to hear of: so the caller can see whether anything
+ * remains for the app. */
 static void take_kernel_in(struct rr_ep_set *s)
 {
-	for (struct rr_ep_watch *w = s->all; w; w = w->set_next)
-		if (w->form == RR_EP_PASS && !w->fired)
+	for (struct rr_ep_watch *w = s->all; w; w = w->set_next) {
+		if (w->fired)
+			continue;
+		if (w->form == RR_EP_PASS)
 			rr_ep_ask(w);
+		else if (w->form == RR_EP_MANAGED)
+			rr_ep_activate_one(w, false);
+	}
 }
 
 bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
@@ -95,8 +112,7 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 	yes = any_news(s, until);
 	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
 		take_kernel_in(s);
-		rr_ep_harvest(s);
-		yes = rr_real.poll(&p, 1, 0) > 0;
+		yes = any_news(s, until) || rr_real.poll(&p, 1, 0) > 0;
 	}
 	if (yes && s->in_set)
 		rr_ep_kick(s);	/* what rang was taken in, so the outer set would not see it */

@@ -93,8 +93,10 @@ static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 
 	rr_anchor_check(sh, fd, rr_now_coarse());
 	told = wr && !rr_rx_is_reset(sh) && rr_anchor_mark(sh, fd);
-	if (rd)
+	if (rd) {
 		rr_rx_shut(sh);
+		atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	}
 	/* A thread that waits to write has no news by that. */
 	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
 	if (rd)

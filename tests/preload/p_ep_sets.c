@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* epoll sets: errors, triggers, ONESHOT, EXCLUSIVE, MOD. */
 
+#include <sys/resource.h>
+
 #include "tests/preload/ep.h"
 
 static void errors_are_the_kernels(void)
@@ -277,6 +279,45 @@ static void a_set_that_is_ready_when_it_is_put_into_another_one(void)
 	CHECK_EQ(event(outer, inner, 0), EPOLLRDNORM);
 }
 
+/* How often this thread has gone to sleep. */
+static long naps(void)
+{
+	struct rusage u;
+
+	CHECK_EQ(getrusage(RUSAGE_THREAD, &u), 0);
+	return u.ru_nvcsw;
+}
+
+/* The app wants to hear of a reset only: a record, the peer's end and its own make nothing readable, and wake nobody. */
+static void what_is_not_wanted_is_not_told(void)
+{
+	enum { RECORD, END, OWN_END, WAYS };
+
+	for (int way = RECORD; way < WAYS; way++)
+		for (int first = 0; first < 2; first++) {
+			int s[2], ep;
+			long before;
+
+			rpc_pair(s);
+			ep = new_set(s[1], 0);
+			if (first)
+				CHECK_EQ(event(ep, s[1], 10), 0);
+			if (way == RECORD)
+				put(s[0]);
+			else
+				CHECK_EQ(shutdown(s[way == OWN_END], way == OWN_END ? SHUT_RD : SHUT_WR), 0);
+			usleep(20000);
+			CHECK(!p_readable(ep, 0));
+			before = naps();
+			CHECK_EQ(event(ep, s[1], NOT), 0);
+			CHECK(naps() - before < 30);
+			CHECK(!p_readable(ep, 0));
+			close(ep);
+			close(s[0]);
+			close(s[1]);
+		}
+}
+
 static const struct p_case cases[] = {
 	{ "errors_are_the_kernels", errors_are_the_kernels },
 	{ "level_triggered_as_long_as_it_holds", level_triggered_as_long_as_it_holds },
@@ -290,6 +331,7 @@ static const struct p_case cases[] = {
 	{ "exclusive_sets_hear_all_the_same", exclusive_sets_hear_all_the_same },
 	{ "adding_one_that_is_ready", adding_one_that_is_ready },
 	{ "a_set_that_is_ready_when_it_is_put_into_another_one", a_set_that_is_ready_when_it_is_put_into_another_one },
+	{ "what_is_not_wanted_is_not_told", what_is_not_wanted_is_not_told },
 };
 
 P_MAIN(cases)

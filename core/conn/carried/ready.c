@@ -193,7 +193,8 @@ int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2
 {
 	unsigned anchor = 0;
 
-	if (!rr_rx_has_ended(sh) && !rr_rx_is_hatched(sh))
+	/* After the app's own SHUT_RD the kernel reports both for ever. */
+	if (!rr_rx_has_ended(sh) && !rr_rx_is_hatched(sh) && !rr_rx_is_shut(sh))
 		anchor |= POLLIN | POLLRDHUP;
 	if (rr_rx_is_tcp(sh))
 		anchor |= want & (RR_IN_BITS | POLLRDHUP | POLLPRI);
