@@ -225,6 +225,65 @@ Test(calls, both_at_once)
 	counts_are_right(false);
 }
 
+/* XID number n of those that meet in the first chain. */
+static uint32_t of_one_chain(unsigned n)
+{
+	uint32_t xid = 0;
+
+	for (;; xid++)
+		if (!(xid * 2654435761u >> 26) && !n--)
+			return xid;
+}
+
+/* The table is full, and all of it hangs at one place: each call is found there, and no other. */
+Test(calls, all_in_one_chain)
+{
+	srand(6);
+	confirm(false);
+	for (unsigned i = 0; i < RR_CALLS; i++)
+		call(false, of_one_chain(i), 0, 40);
+	counts_are_right(false);
+	reply(false, of_one_chain(RR_CALLS), 0, 24);
+	counts_are_right(false);
+	call(false, of_one_chain(RR_CALLS + 1), 0, 40);	/* in place of the first, which is the last there */
+	reply(false, of_one_chain(0), 0, 24);
+	counts_are_right(false);
+	for (unsigned i = 1; i < RR_CALLS + 2; i++)
+		reply(false, of_one_chain(i), 0, 24);
+	counts_are_right(false);
+	cr_assert_eq(sh.calls[0].chain[0], 0);
+}
+
+/* A procedure for which there is no place is counted with the others: a client's in the first tally of all. */
+Test(calls, where_there_is_no_place_the_others_count)
+{
+	const struct rr_stat_tally *t;
+
+	seg->tallies_taken = ~(uint64_t)3;	/* all but those of the others */
+	passes(false, rpc_of(5, true, 0), 40);
+	t = rr_tally_at(seg, rr_tally_others(seg, false));
+	cr_assert_eq(t, rr_tally_at(seg, 0));
+	cr_assert_eq(t->calls, 1);
+	memset(head, 0, sizeof(head));
+	head[7] = 1;
+	passes(false, rpc_of(5, false, 0), 24);
+	cr_assert_eq(t->results, 24);
+}
+
+/* There is no memory for these, either: nothing is counted, and nothing else is written. */
+Test(calls, where_there_is_no_memory_nothing_counts)
+{
+	static struct rr_stat_seg was;
+
+	seg->tallies_taken = ~(uint64_t)0;
+	was = *seg;
+	for (int i = 0; i < 2; i++) {
+		passes(i, rpc_of(5, true, 0), 40);
+		passes(i, rpc_of(5, false, 0), 24);
+	}
+	cr_assert_eq(memcmp(&was, seg, offsetof(struct rr_stat_seg, hist)), 0);
+}
+
 /* Of each word of a reply, and of one that is cut short. */
 Test(calls, what_is_a_success)
 {
