@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base/compiler.h"
+#include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/stats.h"
 #include "core/conn/native/native.h"
@@ -224,9 +225,13 @@ rr_time __wrap_rr_guests_full(uint32_t unmet, rr_time at)
 	return t.full;
 }
 
+/* The kernel gives it a port, unless it has one. */
 int __wrap_rr_loopback_connect(int fd, int *far)
 {
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
 	cr_assert_geq(fd, 0);
+	bind(fd, (struct sockaddr *)&any, sizeof(any));
 	t.loops++;
 	if (!t.loopback)
 		*far = 77;
@@ -530,6 +535,39 @@ Test(conn_doors, the_queue_has_its_length_and_a_look_its_end)
 	cr_assert_eq(t.takes, 8);
 	cr_assert_eq(t.knocks, 12);
 	cr_assert_eq(accepts(&c), -EAGAIN);
+}
+
+static char said[1000];
+
+static bool hear(enum rr_log_level level, const char *line, unsigned len, unsigned at)
+{
+	(void)level;
+	(void)at;
+	cr_assert_lt(strlen(said) + len, sizeof(said));
+	strncat(said, line, len);
+	return true;
+}
+
+/* One line at first, and another one after a while that has the number of those in between. */
+Test(conn_doors, a_refused_peer_is_logged_now_and_then)
+{
+	rr_log_setup(RR_LOG_INFO, hear);
+	listens(AF_INET);
+	for (int i = 0; i < 4; i++) {
+		comes(1);
+		t.take[0] = -EPROTO;
+		now += i == 3 ? 10 * RR_SEC : 0;
+		said[0] = '\0';
+		rr_native_look(l, fd);
+		cr_assert_eq(t.takes, 1);
+		cr_assert_eq(!!strstr(said, "refused a native peer: error 71 "), i == 0 || i == 3, "%d: %s", i, said);
+		cr_assert(i < 3 || strstr(said, "(2 more since"), "%s", said);
+	}
+	comes(1);
+	admits = false;
+	now += 10 * RR_SEC;
+	rr_native_look(l, fd);
+	cr_assert(strstr(said, "refused a native peer by a rule (0 more since"), "%s", said);
 }
 
 /* Memory for the next one is made once. */
@@ -1040,6 +1078,7 @@ Test(conn_doors, a_call_has_its_deadline_and_then_its_addresses)
 	cr_assert(t.loops == 1 && t.carries == 1 && c->share->far == 77);
 	cr_assert_eq(memcmp(&c->name[1], &to, sizeof(to)), 0);
 	cr_assert(name->sin_family == AF_INET && name->sin_addr.s_addr == htonl(INADDR_LOOPBACK), "as TCP would come from");
+	cr_assert_neq(name->sin_port, 0, "that of the kernel's connection");
 	c = dials();
 	((struct sockaddr_in *)(void *)&to)->sin_port = 0;
 	bind(s, (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000005) }, sizeof(to));

@@ -217,6 +217,11 @@ Test(conn_exit, at_daemon_what_lingers_is_waited_for)
 		qp.native = native;
 		rr_conn_daemon();
 		is_settled();
+		c.lingers = true;
+		qp.native = native;
+		sh.family[0] = 0;	/* as when it was closed */
+		rr_conn_daemon();
+		is_settled();
 	}
 }
 
