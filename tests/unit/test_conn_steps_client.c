@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client's steps of an upgrade whose offer goes alone, before its first call. */
+#include "core/base/log.h"
 #include "tests/unit/conn_steps.h"
 
 TestSuite(conn_steps_client, .init = begin, .timeout = 60);
@@ -463,15 +464,49 @@ Test(conn_steps_client, who_reads_first_may_find_what_is_not_for_us)
 	cr_assert_eq(rr_upgrade_first_read(c, fd), -EAGAIN);
 }
 
-static int connects, connect_fails;
+static int connects, connect_fails, connect_errno = EINPROGRESS;
 static struct sockaddr_in connected[2];
 
 static int connecting(int at, const struct sockaddr *a, socklen_t len)
 {
 	cr_assert_eq(at, fd);
 	memcpy(&connected[connects], a, rr_min((size_t)len, sizeof(connected[0])));
-	errno = EINPROGRESS;
+	errno = connect_errno;
 	return connects++ == connect_fails ? -1 : 0;
+}
+
+static bool failure_said;
+
+static bool hear(enum rr_log_level level, const char *line, unsigned len, unsigned at)
+{
+	(void)level;
+	(void)at;
+	failure_said |= memmem(line, len, "connecting again failed", 23) != NULL;
+	return true;
+}
+
+/* A connection that is being made is none that has failed. */
+Test(conn_steps_client, whether_it_could_be_connected_to_again_is_logged)
+{
+	static const struct { int fails, with; bool said; } of[] = {
+		{ -1, EINPROGRESS, false }, { -1, ECONNREFUSED, false }, { 1, EINPROGRESS, false }, { 1, ECONNREFUSED, true },
+		{ 0, EINPROGRESS, true },
+	};
+
+	rr_log_setup(RR_LOG_INFO, hear);
+	for (unsigned i = 0; i < rr_array_size(of); i++) {
+		begin_in(RR_S_OFFERED, false);
+		play_os();
+		os.connect = connecting;
+		connects = 0;
+		connect_fails = of[i].fails;
+		connect_errno = of[i].with;
+		heard_errno = ECONNRESET;
+		failure_said = false;
+		rr_offer_hear(c, fd);
+		failed(RR_R_CLOSED_ON_OFFER);
+		cr_assert_eq(failure_said, of[i].said, "%u", i);
+	}
 }
 
 Test(conn_steps_client, a_server_that_closes_on_the_offer_is_connected_to_again)
