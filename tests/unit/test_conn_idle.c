@@ -476,3 +476,30 @@ Test(conn_idle, few_pages_that_are_kept_are_not_counted)
 	rr_idle_count_warm(sh);
 	cr_assert_eq(sh->pool.peak, 0, "given back");
 }
+
+/* All connections of the process count, each with what it keeps now. */
+Test(conn_idle, what_all_keep_together_has_a_limit)
+{
+	struct rr_share *a, *b;
+
+	traffic(p);
+	a = p->client.c->share;
+	b = p->server.c->share;
+	rr_idle_trim(a);
+	rr_idle_trim(b);
+	cr_assert(a->pool.used == 0 && b->pool.used == 0);
+	rr_test_params.warm_memory = 200 * RR_POOL_PAGE;
+	a->pool.peak = 100;
+	rr_idle_count_warm(a);
+	a->pool.peak = 160;
+	rr_idle_count_warm(a);
+	cr_assert(a->pool.peak == 160 && a->warm == 160, "what it kept before is not counted again");
+	b->pool.peak = 65;
+	rr_idle_count_warm(b);
+	cr_assert(b->pool.peak == 0 && b->warm == 0, "given back");
+	cr_assert(a->pool.peak == 160 && a->warm == 160, "by the one that went over it");
+	rr_idle_trim(a);
+	b->pool.peak = 200;
+	rr_idle_count_warm(b);
+	cr_assert_eq(b->warm, 200);
+}

@@ -83,6 +83,15 @@ static enum rr_mode none(bool server RR_UNUSED, const struct sockaddr *local RR_
 	return RR_MODE_TCP;
 }
 
+static struct sockaddr_in shown[2];
+
+static enum rr_mode by_address(bool server RR_UNUSED, const struct sockaddr *local, const struct sockaddr *peer)
+{
+	memcpy(&shown[0], local, sizeof(shown[0]));
+	memcpy(&shown[1], peer, sizeof(shown[1]));
+	return RR_MODE_TCP;
+}
+
 static void by_rule(bool server)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -114,6 +123,25 @@ Test(conn_seen, a_server_that_a_rule_leaves_to_tcp_is_seen)
 	by_rule(true);
 	cr_assert_eq(seg->reasons[RR_R_POLICY], 2);
 	cr_assert_eq(seg->reasons[RR_R_FEW_CALLS], 1);
+}
+
+/* A rule may be about either end: it sees both as the kernel has them, of a client and of a server. */
+Test(conn_seen, a_rule_sees_both_addresses)
+{
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	rr_test_params.mode = by_address;
+	cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&own, &len), 0);
+	for (int server = 0; server < 2; server++) {
+		memset(shown, 0, sizeof(shown));
+		cr_assert_null(server ? rr_conn_server(fd) : rr_conn_client(fd, (struct sockaddr *)&at, sizeof(at)));
+		cr_assert_eq(memcmp(&shown[0], &own, sizeof(own)), 0, "%d", server);
+		cr_assert_eq(memcmp(&shown[1], &at, sizeof(at)), 0, "%d", server);
+	}
+	close(fd);
 }
 
 /* Such a client has never been made. */
