@@ -179,6 +179,22 @@ Test(conn_poll, a_carried_connection_has_bytes)
 	cr_assert(is_let_go());
 }
 
+/* A handler that has interrupted whoever goes over the connections does not do so as well, and does not let others in. */
+Test(conn_poll, a_bell_stays_while_this_thread_goes_over_the_connections)
+{
+	int wake = sh->qp->wake_fd;
+
+	cr_assert(rr_slab_hold_ends());
+	cr_assert_not(rr_conn_move_fd(wake));
+	cr_assert(sh->qp->wake_fd == wake && is_let_go());
+	cr_assert_not(rr_slab_hold_ends(), "it is held as before");
+	rr_slab_let_ends();
+	cr_assert(rr_conn_move_fd(wake));
+	close(wake);
+	cr_assert(rr_slab_hold_ends(), "it is not held any more");
+	rr_slab_let_ends();
+}
+
 /* The number of a bell is given up for another; the app's own is none of ours. */
 Test(conn_poll, a_bell_in_the_way_moves)
 {

@@ -27,6 +27,25 @@ Test(conn_ride, the_offer_goes_with_a_call_and_the_answer_with_its_reply)
 	goes_on_until_carried();
 }
 
+/* The beginning of a call may be that of an offer, and is kept for a second. Half an offer that comes later has a second of
+ * its own. */
+Test(conn_ride, a_call_that_came_in_halves_takes_no_time_from_a_later_offer)
+{
+	size_t n = rr_test_call(out, 1, 100, 1);
+
+	open_after(2);
+	cr_assert_eq(send(p.client.fd, out, 12, 0), 12);
+	arrived(&p.server, 12);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, sizeof(in), 0), -EAGAIN);
+	cr_assert_neq(p.server.c->part_since, 0);
+	cr_assert_eq(send(p.client.fd, out + 12, n - 12, 0), (ssize_t)n - 12);
+	arrived(&p.server, n);
+	cr_assert_eq(rr_end_poll(&p.server, POLLIN), POLLIN);
+	cr_assert_eq(state(&p.server), RR_S_WATCH);
+	cr_assert_eq(p.server.c->part_since, 0);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, sizeof(in), 0), (ssize_t)n);
+}
+
 /* What an earlier connection left in the same memory is not told. */
 Test(conn_ride, an_answer_has_only_what_this_offer_is_told)
 {
