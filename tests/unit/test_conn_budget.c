@@ -295,3 +295,30 @@ Test(conn_budget, a_few_receives_of_the_largest_size_at_least)
 	cr_assert_eq(rr_budget_recvs(10, 262144), 10);
 	cr_assert_eq(rr_budget_recvs(4000, 1024), 4194304 / (4096 + 384));
 }
+
+/* A record of many fragments gets more memory while it is written: all of it counts as on its way out. */
+Test(conn_budget, memory_that_a_record_gets_later_is_on_its_way_out_too)
+{
+	const struct rr_share *sh;
+	size_t n;
+
+	carried(p);
+	sh = p->client.c->share;
+	n = rr_test_call(out, 2, 100000, 2);
+	for (size_t at = 4, len = 20000; at < n; at += len) {
+		static uint8_t piece[4 + 20000];
+		size_t take = rr_min(len, n - at);
+
+		piece[0] = 0;	/* not the last */
+		piece[1] = (uint8_t)(take >> 16);
+		piece[2] = (uint8_t)(take >> 8);
+		piece[3] = (uint8_t)take;
+		memcpy(piece + 4, out + at, take);
+		cr_assert_eq(rr_end_send(&p->client, &p->server, piece, 4 + take), (ssize_t)(4 + take));
+		cr_assert(sh->pool.used * RR_POOL_PAGE >= at - 4 + take && sh->pool.out == sh->pool.used, "%u of %u",
+			  sh->pool.out, sh->pool.used);
+	}
+	cr_assert_eq(rr_end_send(&p->client, &p->server, "\x80\0\0\0", 4), 4);
+	cr_assert_eq(rr_end_recv(&p->server, &p->client, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+}
