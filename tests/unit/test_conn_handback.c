@@ -236,6 +236,34 @@ Test(conn_family, a_child_reads_what_was_there_before)
 	rr_pair_close(&p);
 }
 
+/* … though that is more than their common memory has room for: what is left follows when the child has read. */
+Test(conn_family, a_child_reads_more_than_there_is_room_for)
+{
+	size_t n = rr_test_call(out, 10, 3 * RR_RING / 4, 10);
+	pid_t pid;
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(rr_end_send(&p.client, &p.server, out, n), (ssize_t)n);
+	while (p.server.c->share->rx.bytes < 3 * n)
+		rr_end_poll(&p.server, POLLIN);
+	pid = forks(&p.client, &p.server);
+	if (!pid) {
+		alarm(10);
+		while (!(rr_end_poll(&p.server, POLLIN) & POLLIN) || rr_handback_bytes(p.server.c->share) < RR_RING)
+			rr_os_nap(RR_MSEC);
+		for (int i = 0; i < 3; i++) {
+			memset(in, 0, n);
+			holds(rr_end_recv(&p.server, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
+		}
+		serves(&p.server, 20, 21);
+		_exit(0);
+	}
+	rr_end_close(&p.server);
+	calls(&p.client, 20, 21);
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
 Test(conn_family, a_child_ends_its_directions)
 {
 	pid_t pid = forks(&p.client, &p.server);
