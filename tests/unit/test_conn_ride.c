@@ -46,6 +46,21 @@ Test(conn_ride, a_call_that_came_in_halves_takes_no_time_from_a_later_offer)
 	cr_assert_eq(rr_end_try_recv(&p.server, in, sizeof(in), 0), (ssize_t)n);
 }
 
+/* Where nothing is known, an offer goes with the first call if that is long: its mark says so, of which a piece is written. */
+Test(conn_ride, the_first_piece_of_a_long_call_takes_the_offer_along)
+{
+	open_after(RR_AFTER_AUTO);
+	rr_test_call(out, 1, 20000, 1);
+	sends(&p.client, out, 5000);
+	cr_assert_eq(state(&p.client), RR_S_WATCH);
+	leave();
+	open_after(RR_AFTER_AUTO);
+	rr_test_call(out, 1, 40000, 1);
+	sends(&p.client, out, 5000);
+	cr_assert_eq(state(&p.client), RR_S_ASKED);
+	cr_assert_gt(arrived(&p.server, 5001), 5000);
+}
+
 /* What an earlier connection left in the same memory is not told. */
 Test(conn_ride, an_answer_has_only_what_this_offer_is_told)
 {
