@@ -61,6 +61,21 @@ Test(conn_ride, the_first_piece_of_a_long_call_takes_the_offer_along)
 	cr_assert_gt(arrived(&p.server, 5001), 5000);
 }
 
+/* Where an option says with which call, nobody asks what was learned: it is kept for whoever does, the oldest least. */
+Test(conn_ride, what_was_learned_is_looked_up_where_it_decides)
+{
+	for (int i = 0; i < 2; i++) {
+		open_after(i ? RR_AFTER_AUTO : 5);
+		exchange(1);
+		rr_learned_end(&p.client.c->peer, p.client.c->prog, 20);
+		exchange(2);
+		cr_assert(p.client.c->learned);
+		cr_assert_eq(p.client.c->usual.calls, i ? 20 : 0);
+		if (!i)
+			leave();
+	}
+}
+
 /* What an earlier connection left in the same memory is not told. */
 Test(conn_ride, an_answer_has_only_what_this_offer_is_told)
 {
