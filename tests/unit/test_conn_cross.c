@@ -121,7 +121,7 @@ static ssize_t peeks(int at, void *buf, size_t len, int flags)
 {
 	cr_assert(at == fd && flags == (MSG_PEEK | MSG_DONTWAIT));
 	if (!k.have) {
-		errno = -k.rc;
+		errno = k.rc ? -k.rc : EAGAIN;	/* of old */
 		return k.rc ? -1 : 0;
 	}
 	memcpy(buf, k.bytes, rr_min(len, k.have));
