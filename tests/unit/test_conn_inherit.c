@@ -530,6 +530,45 @@ Test(conn_inherit, what_others_listen_to_is_theirs)
 	}
 }
 
+/* The app has left it, and no child has it either: the thread ends before its work is done. Its descriptor of the anchor is
+ * the last one then, and closed as the kernel would close one with unread bytes. */
+Test(conn_inherit, what_nobody_has_any_more_ends_and_unread_bytes_reset_it)
+{
+	static const struct { bool left, child, in_ring, unread, shut, none, ends, resets; } of[] = {
+		{ .left = true, .in_ring = true, .ends = true, .resets = true },
+		{ .left = true, .unread = true, .ends = true, .resets = true },
+		{ .left = true, .ends = true },
+		{ .left = true, .in_ring = true, .shut = true, .ends = true },
+		{ .left = true, .in_ring = true, .none = true, .ends = true },
+		{ .left = true, .child = true, .in_ring = true },
+		{ .in_ring = true }, { .unread = true }, { .left = true, .child = true, .unread = true },
+	};
+
+	for (unsigned i = 0; i < rr_array_size(of); i++) {
+		afresh();
+		os.poll = notes;
+		rounds = 0;
+		stops_at = 1;
+		pl.on_say.first = -EAGAIN;
+		rr_handback_leave(c, of[i].none ? -1 : fd);
+		h->left = of[i].left;
+		h->reads = false;
+		h->since = h->again = 1;
+		k.procs = of[i].child;
+		sh->rx.shut = of[i].shut;
+		if (of[i].in_ring)
+			puts_in(5);
+		if (of[i].unread)
+			rr_stream_push(sh, &(struct rr_rx_ent){ .from = RR_FROM_RECV, .ptr = pl.peers, .len = 20 });
+		works();
+		cr_assert(rounds == !of[i].ends && !h->busy && c->refs == 1, "%u: %d", i, rounds);
+		cr_assert_eq(k.resets, of[i].resets, "%u: %d", i, k.resets);
+		cr_assert(!h->since && !h->again, "who asks next has not asked");
+		cr_assert(!of[i].ends || k.settles == 1, "%u", i);
+		h->head = h->tail;
+	}
+}
+
 Test(conn_inherit, without_a_thread_the_connection_is_lost)
 {
 	k.thread_rc = -EAGAIN;

@@ -90,6 +90,12 @@ Test(conn_plainwait, an_upgrade_that_looks_meanwhile_makes_it_unsure_once)
 	cr_assert(!rr_plainwait_stays(d));
 	cr_assert(rr_plainwait_is_sure(w));
 	rr_plainwait_end(w);
+	/* What was looked for before a wait began does not matter to it. */
+	rr_plainwait_has(d);
+	w = NULL;
+	cr_assert(rr_plainwait_add(&w, c));
+	cr_assert(rr_plainwait_is_sure(w));
+	rr_plainwait_end(w);
 }
 
 /* --- threads --- */
