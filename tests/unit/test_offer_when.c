@@ -51,6 +51,18 @@ Test(offer_when, where_they_end_after_a_few_not_before_those)
 	cr_assert(pays(RR_AFTER_AUTO, 2, 100, 1));
 }
 
+/* Records are numbered from 1. */
+Test(offer_when, the_first_is_the_earliest)
+{
+	struct rr_when w = { RR_AFTER_AUTO, 1, 100, { 64, false }, 0, RR_PRICE_TRIP };
+
+	cr_assert_eq(rr_when_record(&w), 1);
+	w.usual.calls = 0;
+	cr_assert_eq(rr_when_record(&w), 2);
+	w.len = 32768;
+	cr_assert_eq(rr_when_record(&w), 1);
+}
+
 Test(offer_when, many_is_what_saves_the_price_of_an_upgrade)
 {
 	cr_assert(at_once(4, 40 * RR_USEC));
