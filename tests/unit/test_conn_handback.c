@@ -264,6 +264,34 @@ Test(conn_family, a_child_reads_more_than_there_is_room_for)
 	rr_pair_close(&p);
 }
 
+/* What it carries itself it takes back for children of its own, who ask at another door. */
+Test(conn_family, a_child_has_a_door_of_its_own)
+{
+	pid_t pid = forks(&p.client, &p.server);
+	size_t n;
+
+	if (!pid) {
+		alarm(10);
+		rr_end_close(&p.server);
+		rr_pair_open(&p);
+		n = rr_test_call(out, 1, 10, 1);
+		holds(passes(&p.client, &p.server, n));
+		n = rr_test_reply(out, 1, 10, 1);
+		holds(passes(&p.server, &p.client, n) && rr_conn_is_carried(p.server.c));
+		pid = child_serves(&p.client, &p.server, 10, 12);
+		for (uint32_t i = 10; i <= 12; i++) {
+			n = rr_test_call(out, i, 100 * i, i);
+			holds(rr_end_send(&p.client, NULL, out, n) == (ssize_t)n);
+			n = rr_test_reply(out, i, 200 * i, i);
+			holds(rr_end_recv(&p.client, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
+		}
+		holds(status(pid) == 0);
+		_exit(0);
+	}
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
 Test(conn_family, a_child_ends_its_directions)
 {
 	pid_t pid = forks(&p.client, &p.server);
