@@ -344,6 +344,39 @@ Test(shm_parts, a_listener_at_which_somebody_waits_is_not_used)
 	cr_assert_neq(errno, EAGAIN);
 }
 
+/* Whoever waits may get number 0, and an error of before says nothing of the listener. */
+Test(shm_parts, a_listener_that_does_not_listen_is_told_from_one_at_which_somebody_waits)
+{
+	int fd = bound(NAME, RR_SHM_NAME, true), one;
+	char name[RR_SHM_NAME], byte;
+
+	rr_shm_listener_keep(fd);
+	one = visitor(NAME);
+	cr_assert_geq(one, 0);
+	close(0);
+	errno = EINVAL;
+	cr_assert_eq(rr_shm_listener_take(name), -1);
+	cr_assert(!is_open(fd) && !is_open(0));
+	cr_assert_eq(recv(one, &byte, 1, 0), 0);
+}
+
+/* Nobody is known to wait at it, and nobody shall. */
+Test(shm_parts, a_listener_that_cannot_be_looked_at_is_closed)
+{
+	int fd = bound(NAME, RR_SHM_NAME, true);
+	char name[RR_SHM_NAME];
+	struct rlimit was, none;
+
+	rr_shm_listener_keep(fd);
+	cr_assert_geq(visitor(NAME), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = (struct rlimit){ 0, was.rlim_max };
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_assert_eq(rr_shm_listener_take(name), -1);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
+	cr_assert(!is_open(fd) && !rr_ownfd_is(fd));
+}
+
 /* The app may have closed the number, and have something else there now: that is left alone. */
 Test(shm_parts, what_has_another_name_is_not_the_listener)
 {

@@ -212,6 +212,24 @@ Test(shm_rundir, a_file_that_is_gone_leads_nowhere)
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), -ECONNREFUSED);
 }
 
+/* Nor does it if that is the listener itself. */
+Test(shm_rundir, a_link_in_place_of_the_file_is_not_followed)
+{
+	char away[128];
+	const char *path;
+
+	p.cp.run_dir = p.sp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	only_file();
+	path = container_of(p.c, struct rr_shm, qp)->path;
+	snprintf(away, sizeof(away), "%s/away", dir);
+	cr_assert_eq(rename(path, away), 0);
+	cr_assert_eq(symlink(away, path), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), -ECONNREFUSED);
+	cr_assert_eq(rename(away, path), 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+}
+
 Test(shm_rundir, young_and_foreign_files_are_not_swept)
 {
 	static const char *const names[] = { "rdmarpc-0123456789abcdef0123456789abcdef",
