@@ -253,7 +253,7 @@ Test(statseg_rare, a_link_in_our_name_is_not_what_it_leads_to)
 Test(statseg_rare, what_is_to_be_written_is_allocated_before)
 {
 	struct rr_stat_seg *seg = rr_statseg_get(true);
-	int fd = rr_ownfd_next(0), other = open(top, O_RDONLY);
+	int fd = rr_ownfd_next(0), other = __real_memfd_create("other", MFD_CLOEXEC);
 	bool (*room)(size_t off, size_t len) = atomic_load(&rr_stats_room);
 	struct stat before, after;
 
