@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "core/base/compiler.h"
 #include "tests/unit/rundir.h"
 
 TestSuite(rundir, .init = make, .fini = clean);
@@ -99,6 +100,28 @@ Test(rundir, directories_that_others_could_tamper_with_are_not_used)
 	cr_assert_not(rr_rundir_use("/dev/null"));
 	snprintf(absent, sizeof(absent), "%s/absent/a/b", top);
 	cr_assert_not(rr_rundir_use(absent));
+}
+
+/* What root may do in spite of the directory's mode nobody else may. */
+Test(rundir, a_directory_is_used_by_who_may_write_in_it)
+{
+	static const struct { mode_t mode; uid_t owner; bool used; } c[] = {
+		{ 0700, 12345, true }, { 0500, 12345, false }, { 0600, 12345, false }, { 0755, 0, false }, { 01777, 0, true },
+	};
+	int st;
+
+	if (geteuid())
+		cr_skip("needs root");
+	cr_assert_eq(chmod(top, 0711), 0);
+	cr_assert_eq(mkdir(dir, 0755), 0);
+	for (size_t i = 0; i < rr_array_size(c); i++) {
+		cr_assert_eq(chown(dir, c[i].owner, c[i].owner), 0);
+		cr_assert_eq(chmod(dir, c[i].mode), 0);
+		if (fork() == 0)
+			_exit(setresgid(12345, 12345, 12345) || setresuid(12345, 12345, 12345) ? 2 : rr_rundir_use(dir));
+		cr_assert_gt(wait(&st), 0);
+		cr_assert_eq(st, c[i].used << 8, "%zu: %x", i, (unsigned)st);
+	}
 }
 
 Test(rundir, stop_is_a_file_that_its_user_made_for_this)
