@@ -453,6 +453,19 @@ Test(ready_rest, who_waits_for_the_kernels_alone_has_no_set)
 	cr_assert_eq(rr_restset_fd(), -1);
 }
 
+Test(ready_rest, whether_the_thread_may_be_cancelled_is_the_apps_in_a_wait_of_many)
+{
+	int was;
+
+	make_many();
+	for (int i = 0; i < 2; i++) {
+		pthread_setcancelstate(i ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE, &was);
+		expect_many(N, 0, -1, -1);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+		cr_assert_eq(was, i ? PTHREAD_CANCEL_DISABLE : PTHREAD_CANCEL_ENABLE);
+	}
+}
+
 /* --- without memory --- */
 
 Test(ready_rest, without_memory_many_cannot_be_polled)
