@@ -175,6 +175,29 @@ Test(ready_epoll_news, after_a_sleep_the_one_that_was_laid_to_rest_last_is_looke
 	cr_assert(asked == 1 && !w->active);
 }
 
+/* What the array holds behind them may be of another look. */
+static int told, its_place;
+
+static int wait_of_two(int epfd RR_UNUSED, struct epoll_event *evs, int max, int timeout RR_UNUSED)
+{
+	cr_assert_geq(max, 2);
+	for (int i = 0; i < 2; i++)
+		evs[i] = (struct epoll_event){ .events = EPOLLIN, .data.u64 = i == its_place ? w->key : 0 };
+	return told;
+}
+
+Test(ready_epoll_news, as_many_have_rung_as_the_kernel_says)
+{
+	rr_real.epoll_wait = wait_of_two;
+	for (its_place = 0; its_place < 2; its_place++) {
+		sleeps(false);
+		for (told = -1; told < 3; told++) {
+			rr_ep_harvest(s);
+			cr_assert_eq(w->active, told > its_place, "%d %d", told, its_place);
+		}
+	}
+}
+
 Test(ready_epoll_news, where_there_is_no_inner_set_none_is_asked)
 {
 	struct one p = begin(RR_FAKE_NEW, EPOLLIN);
