@@ -123,6 +123,30 @@ Test(ready_epoll_ctl, a_set_is_whose_who_calls_and_has_the_number_of_the_call)
 	cr_assert_not(s->foreign);
 }
 
+/* As one that another process has passed: whether it holds anything, and whatever has failed before. */
+Test(ready_epoll_ctl, a_set_that_was_made_elsewhere_is_one_when_it_gets_a_connection)
+{
+	static const int before[] = { 0, EINVAL, EFAULT };
+	struct epoll_event ev = { .events = EPOLLOUT };
+	int peer, fd = tcp(&peer);
+
+	rr_fake_conn(fd, RR_FAKE_CARRIED);
+	for (unsigned i = 0; i < 2 * rr_array_size(before); i++) {
+		int ep = (int)syscall(SYS_epoll_create1, 0);
+
+		if (i % 2)
+			cr_assert_eq(rr_real.epoll_ctl(ep, EPOLL_CTL_ADD, peer, &ev), 0);
+		cr_assert_not(rr_fdt_has(ep));
+		errno = before[i / 2];
+		ctl(ep, EPOLL_CTL_ADD, fd, EPOLLIN);
+		cr_assert(rr_fdt_has(ep) && errno == before[i / 2], "%u", i);
+	}
+	ev.events = EPOLLIN;
+	errno = EFAULT;
+	cr_assert(rr_wrap_epoll_ctl(peer, EPOLL_CTL_ADD, fd, &ev) == -1 && errno == EINVAL);
+	cr_assert_not(rr_fdt_has(peer));
+}
+
 static int refusing_ctl(int epfd RR_UNUSED, int op RR_UNUSED, int fd RR_UNUSED, struct epoll_event *ev RR_UNUSED)
 {
 	nctl++;
