@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a shm connection needs and may not get: file size, address space, descriptors, flags
- * that the kernel knows. It is declined then, and nothing of it is left. */
+/* What a shm connection needs and may not get: file size, address space, descriptors, random
+ * numbers, flags that the kernel knows. It is declined then, and nothing of it is left. */
+#include "tests/unit/played_random.h"
+
+#define rr_os_random random_played
+#include "core/prov/shm/addr.c"
+#undef rr_os_random
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -136,6 +142,19 @@ Test(shm_limits, what_cannot_be_offered_is_as_if_it_had_never_begun)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 	cr_assert_eq(rc, -EMFILE);
 	assert_never_begun(p.c, open, mapped);
+}
+
+/* Soon after the start of the host. A name that is not random somebody else may have. */
+Test(shm_limits, where_there_are_no_random_numbers_yet_there_is_no_offer)
+{
+	int open = open_fds(), mapped = shared_maps();
+
+	no_random = true;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), -EAGAIN);
+	assert_never_begun(p.c, open, mapped);
+	no_random = false;
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	cr_assert_eq(random_asked, 2);
 }
 
 Test(shm_limits, what_cannot_be_answered_is_as_if_it_had_never_begun)
