@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parts of the shm provider beside a host that is larger than the one that the test runs on, or smaller: memory of
+ * half a gigabyte, an address space that is used up, pages that are made in advance. */
+#include <criterion/criterion.h>
+#include <sys/stat.h>
+
+#include "core/base/pages.h"
+
+static int fstat_played(int fd, struct stat *st);
+static bool made_played(void *from, void *to);
+
+#define fstat fstat_played
+#include "core/prov/shm/foreign.c"
+#undef fstat
+#define rr_pages_make made_played
+#include "core/prov/shm/ring.c"
+#undef rr_pages_make
+#include "core/prov/shm/region.c"
+
+#include "tests/lib/no_threads.h"
+#include "tests/lib/shm_pair.h"
+
+/* --- memory that is left for the thread ------------------------------------------------------------------------ */
+
+static blkcnt_t blocks;
+
+static int fstat_played(int fd, struct stat *st)
+{
+	int rc = fstat(fd, st);
+
+	st->st_blocks = blocks;
+	return rc;
+}
+
+Test(shm_played, memory_of_half_a_gigabyte_is_not_freed_in_the_apps_thread)
+{
+	shm_use_libc();
+	no_threads = true;
+	for (int less = 1; less >= 0; less--) {
+		int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+		blocks = (512 << 20) / 512 - less;
+		rr_shm_drop_fd(fd);
+		cr_assert_eq(fcntl(fd, F_GETFD) < 0, less);
+	}
+	cr_assert_eq(threads_asked_for, 1);
+}
+
+/* --- the address space ----------------------------------------------------------------------------------------- */
+
+Test(shm_played, what_is_unmapped_counts_no_more)
+{
+	struct shm_pair p;
+	size_t both;
+
+	shm_pair_open(&p, 8);
+	both = rr_shm_of(p.c)->own.geo.total + rr_shm_of(p.c)->peer.geo.total;
+	cr_assert_eq(mapped, 2 * both, "the other side's are this process's, too");
+	shm_pair_close(&p);
+	cr_assert_eq(mapped, 0);
+}
+
+Test(shm_played, regions_take_up_a_quarter_of_the_address_space_at_most)
+{
+	cr_assert_not(may_map(SIZE_MAX / 4 + 1));
+	cr_assert_eq(mapped, 0);
+	cr_assert(may_map(SIZE_MAX / 4 - RR_PAGE));
+	cr_assert_not(may_map(RR_PAGE + 1));
+	cr_assert_eq(mapped, SIZE_MAX / 4 - RR_PAGE);
+	cr_assert(may_map(RR_PAGE));
+	cr_assert_not(may_map(1));
+	cr_assert_eq(mapped, SIZE_MAX / 4);
+}
+
+/* --- pages that are made in advance ---------------------------------------------------------------------------- */
+
+static const uint8_t *made_from, *made_to;
+static bool made;
+
+static bool made_played(void *from, void *to)
+{
+	made_from = from;
+	made_to = to;
+	return made;
+}
+
+/* As many as have been used, 16 at most, and none behind the ring's end: up to the line with which the last one
+ * begins. Where that cannot be it is not tried again. */
+Test(shm_played, pages_are_made_for_slots_to_come)
+{
+	static const struct { uint32_t pos, used, next; } c[] = {
+		{ 0, 2, 2 }, { 3, 4, 4 }, { 40, 16, 16 }, { 40, 17, 16 }, { 57, 16, 7 }, { 256 + 57, 30, 7 }, { 62, 2, 2 }, { 63, 9, 1 },
+	};
+	static uint8_t ring[64 * 4160];
+	static struct rr_shm q;
+
+	q.peer.geo = (struct rr_shm_geo){ .slots = 64, .stride = 4160 };
+	q.peer.longs = ring;
+	for (size_t i = 0; i < 2 * rr_array_size(c); i++) {
+		uint32_t n = c[i / 2].next, at = c[i / 2].pos % 64;
+
+		q.tx_pos = c[i / 2].pos;
+		q.tx_made = c[i / 2].used;
+		made = i % 2;
+		made_from = made_to = NULL;
+		make_pages(&q);
+		cr_assert_eq(made_from - ring, at * 4160, "%zu", i);
+		cr_assert_eq(made_to - ring, (at + n - 1) * 4160 + 64, "%zu", i);
+		n = made ? rr_max(n, 2u) : 64;
+		cr_assert(q.tx_made == c[i / 2].used + n && q.tx_next_make == q.tx_pos + n, "%zu", i);
+	}
+	/* At first there is nothing to judge by; and slots of several pages are not made. */
+	q.tx_pos = q.tx_made = 0;
+	made_from = NULL;
+	make_pages(&q);
+	cr_assert(!made_from && q.tx_made == 2 && q.tx_next_make == 2);
+	q.peer.geo.stride = 2 * RR_PAGE + 64;
+	make_pages(&q);
+	cr_assert(!made_from && q.tx_made == 2 + 64 && q.tx_next_make == 64);
+}
