@@ -17,7 +17,7 @@
 
 #define ops (&rr_prov_shm)
 
-TestSuite(shm_rundir, .init = init, .fini = fini);
+TestSuite(shm_rundir, .init = init, .fini = fini, .timeout = 60);
 
 static bool keeps_modes;	/* whoever asks */
 
@@ -314,6 +314,37 @@ Test(shm_rundir, only_old_sockets_of_ones_own_are_swept)
 		snprintf(path, sizeof(path), "%s/rdmarpc-%c123456789abcdef0123456789abcdef", dir, d);
 		cr_assert_eq(unlink(path), 0);
 	}
+}
+
+/* The owner of what is there may be root, who may remove anything. */
+Test(shm_rundir, what_is_no_socket_is_not_swept)
+{
+	char path[128];
+
+	a_file('2', S_IFREG, 1000, geteuid());
+	p.cp.run_dir = dir;
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert(is_there('2'));
+	snprintf(path, sizeof(path), "%s/rdmarpc-2123456789abcdef0123456789abcdef", dir);
+	cr_assert_eq(unlink(path), 0);
+}
+
+/* A pipe is not waited for, either. */
+Test(shm_rundir, a_link_to_a_directory_and_a_pipe_are_none)
+{
+	char path[128];
+
+	p.cp.run_dir = path;
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		cr_assert_eq(i ? mkfifo(path, 0600) : symlink(dir, path), 0);
+		cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+		cr_assert_eq(p.offer.bytes[1], 1, "by its abstract name alone");
+		ops->close(p.c);
+		memset(p.c, 0, ops->qp_size(&p.cp));
+		cr_assert_eq(unlink(path), 0);
+	}
+	cr_assert_eq(files_in(dir), 0);
 }
 
 static int other_user(void)
