@@ -111,6 +111,17 @@ Test(shm_parts, the_one_descriptor_of_a_packet)
 	cr_assert_eq(open_fds(), fds + 2, "neither is left");
 }
 
+/* Who has sent a packet may be told with it, by a number as well. */
+Test(shm_parts, another_number_is_no_descriptor)
+{
+	int yes = 1;
+
+	cr_assert_eq(setsockopt(a[1], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)), 0);
+	cr_assert_eq(send(a[0], "x", 1, 0), 1);
+	cr_assert_eq(rr_shm_peek_fd(a[1]), -EMFILE, "there was no room for it");
+	cr_assert_eq(queued(), 1);
+}
+
 Test(shm_parts, a_descriptor_for_which_there_is_no_number)
 {
 	struct rlimit old, few;

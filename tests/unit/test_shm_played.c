@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of the shm provider beside a host that is larger than the one that the test runs on, or smaller, or refuses what
- * this one grants: memory of half a gigabyte, an address space that is used up, pages that are made in advance, each
- * step of making a region. */
+ * this one grants: memory of half a gigabyte, a socket with thousands of packets, an address space that is used up, pages
+ * that are made in advance, each step of making a region. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -57,6 +57,33 @@ Test(shm_played, memory_of_half_a_gigabyte_is_not_freed_in_the_apps_thread)
 		cr_assert_eq(fcntl(fd, F_GETFD) < 0, less);
 	}
 	cr_assert_eq(threads_asked_for, 1);
+}
+
+static int reads;
+
+static ssize_t recv_endless(int fd, void *buf, size_t n, int flags)
+{
+	(void)fd, (void)buf, (void)n, (void)flags;
+	reads++;
+	return 1;
+}
+
+/* Where more may be queued than here (net.unix.max_dgram_qlen). */
+Test(shm_played, a_socket_that_does_not_end_is_left_for_the_thread)
+{
+	struct rr_os os;
+	int ends[2];
+
+	shm_use_libc();
+	os = *rr_os;
+	os.recv = recv_endless;
+	rr_os = &os;
+	no_threads = true;
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	rr_shm_drop_sock(ends[0]);
+	cr_assert(reads == 1024 && threads_asked_for == 1);
+	cr_assert_eq(fcntl(ends[0], F_GETFD), 0);
+	shm_use_libc();
 }
 
 /* --- the address space ----------------------------------------------------------------------------------------- */
