@@ -165,7 +165,7 @@ Test(shm_played, each_step_of_a_region_may_be_refused)
 	static const int says[STEPS] = { 0, -EIO, -ENOSPC, -EPERM, -EACCES, -EPROTO, -ENOMEM };
 	struct rr_os os;
 	struct shm_pair p;
-	int fds;
+	int fds, before = open_fds();
 
 	for (int n = 1; n <= STEPS; n++) {
 		int step = n % STEPS;
@@ -182,7 +182,9 @@ Test(shm_played, each_step_of_a_region_may_be_refused)
 		cr_assert_eq(rr_prov_shm.answer(p.s, &p.sp, &p.offer, &p.answer), says[step], "%d", step);
 		cr_assert(open_fds_get_to(fds + 2 * !step), "%d: the socket, and a number for the peer's memory", step);
 		cr_assert_eq(mapped, step == SPACE ? MAPPED_MAX : step ? 0 : rr_shm_of(p.s)->own.geo.total, "%d", step);
+		refused = NOTHING;
 		shm_pair_close(&p);
+		cr_assert(open_fds_get_to(before), "%d", step);
 	}
 }
 
