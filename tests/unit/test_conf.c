@@ -421,6 +421,14 @@ Test(conf, a_missing_file_that_was_asked_for_is_a_problem)
 	rmdir(dir);
 }
 
+/* Nothing is at the beginning of a process's memory. */
+Test(conf, a_file_that_cannot_be_read_is_a_problem)
+{
+	memset(&conf, 0, sizeof(conf));
+	rr_conf_file(&conf, "/proc/self/mem", false);
+	cr_assert_str_eq(conf.problems, "/proc/self/mem: cannot be read (error 5)\n");
+}
+
 Test(conf, what_is_no_regular_file_is_not_read)
 {
 	char dir[] = "/tmp/rr-fifo-XXXXXX", fifo[64];

@@ -76,7 +76,7 @@ static const char *fault(const char *path)
 
 Test(rundir_names, what_is_wrong_with_a_directory_is_said)
 {
-	char path[120];
+	char path[120], name[300] = "/";
 
 	cr_assert_str_eq(fault(dir), RR_RUNDIR_MISSING);
 	cr_assert(rr_rundir_use(dir));
@@ -95,6 +95,8 @@ Test(rundir_names, what_is_wrong_with_a_directory_is_said)
 	cr_assert_eq(symlink(path, path), 0);
 	snprintf(path + strlen(path), 3, "/x");
 	cr_assert_str_eq(fault(path), "is a symbolic link");
+	memset(name + 1, 'x', sizeof(name) - 2);
+	cr_assert_str_eq(fault(name), "cannot be opened");
 	if (geteuid())
 		return;
 	chmod(dir, 0755);
@@ -105,6 +107,9 @@ Test(rundir_names, what_is_wrong_with_a_directory_is_said)
 	cr_assert_eq(seteuid(0) | chown(dir, 12345, 12345), 0);
 	cr_assert_str_eq(fault(dir), "belongs to another user");
 	cr_assert_not(rr_rundir_use(dir));
+	cr_assert_eq(chmod(dir, 0400) | seteuid(12345), 0);
+	cr_assert_str_eq(fault(dir), "cannot be looked at", "what is above it");
+	cr_assert_eq(seteuid(0), 0);
 }
 
 /* What is found is the first that can be used, and made if need be; else nothing. */
