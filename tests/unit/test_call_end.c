@@ -378,8 +378,8 @@ static int note_highest(int fd)
 Test(call_end, no_number_is_closed_that_none_can_have)
 {
 	static const struct { rlim_t limit; int fails, highest; } c[] = {
-		{ 1000, 0, 999 }, { 1 << 20, 0, (1 << 20) - 1 }, { (1 << 20) + 1, 0, (1 << 20) - 1 },
-		{ RLIM_INFINITY, 0, (1 << 20) - 1 }, { 1000, 1, (1 << 20) - 1 },
+		{ 1000, 0, 999 }, { (1 << 20) - 1, 0, (1 << 20) - 2 }, { 1 << 20, 0, (1 << 20) - 1 },
+		{ (1 << 20) + 1, 0, (1 << 20) - 1 }, { RLIM_INFINITY, 0, (1 << 20) - 1 }, { 1000, 1, (1 << 20) - 1 },
 	};
 
 	rr_real.close_range = no_close_range;
