@@ -228,3 +228,25 @@ Test(logsink_socket, a_file_of_another_device_is_another_file)
 	}
 	cr_assert_gt(st.st_size, 0);
 }
+
+/* It is the app's, who has closed the log's number and got it again. */
+Test(logsink_socket, a_file_of_another_device_at_its_number_is_left_alone)
+{
+	static const char log[] = "/run/logs/log";
+	int fd, other;
+	ino_t was;
+
+	cr_assert_eq(mkdir("/run/logs", 0755) | mount("none", "/run/logs", "tmpfs", 0, NULL), 0);
+	rr_logsink_setup(RR_LOG_TO_FILE, log, RR_LOG_DEBUG);
+	rr_warn("one");
+	fd = log_fd();
+	was = inode(fd);
+	cr_assert_eq(mount("none", "/run/logs", "tmpfs", 0, NULL), 0);
+	other = open("/run/logs/other", O_CREAT | O_RDWR, 0644);
+	cr_assert_eq(inode(other), was);
+	cr_assert_eq(dup2(other, fd), fd);
+	rr_warn("two");
+	cr_assert_geq(fcntl(fd, F_GETFD), 0);
+	cr_assert_eq(lseek(other, 0, SEEK_END), 0);
+	cr_assert_neq(log_fd(), fd);
+}
