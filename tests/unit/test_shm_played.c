@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of the shm provider beside a host that is larger than the one that the test runs on, or smaller, or refuses what
- * this one grants: memory of half a gigabyte, a socket with thousands of packets, an address space that is used up, pages
- * that are made in advance, each step of making a region. */
+/* Parts of the shm provider beside a host that is larger than the one that the test runs on, or smaller, or refuses
+ * what this one grants: memory of half a gigabyte, a socket with thousands of packets, an address space that is used
+ * up, pages that are made in advance, each step of making a region. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -263,7 +263,8 @@ static bool made_played(void *from, void *to)
 Test(shm_played, pages_are_made_for_slots_to_come)
 {
 	static const struct { uint32_t pos, used, next; } c[] = {
-		{ 0, 2, 2 }, { 3, 4, 4 }, { 40, 16, 16 }, { 40, 17, 16 }, { 57, 16, 7 }, { 256 + 57, 30, 7 }, { 62, 2, 2 }, { 63, 9, 1 },
+		{ 0, 2, 2 }, { 3, 4, 4 }, { 40, 16, 16 }, { 40, 17, 16 }, { 57, 16, 7 }, { 256 + 57, 30, 7 }, { 62, 2, 2 },
+		{ 63, 9, 1 },
 	};
 	static uint8_t ring[64 * 4160];
 	static struct rr_shm q;
