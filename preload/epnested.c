@@ -98,6 +98,27 @@ static void take_kernel_in(struct rr_ep_set *s)
 	}
 }
 
+/* The kernel's set is readable, and no watch has anything for the app: is that what the kernel
+ * alone knows of? Or a doorbell that stays, because a thread that sleeps in poll() (this one,
+ * too) has yet to see it? Then the inner set is silenced for the question. Whoever sleeps on
+ * the set meanwhile hears of the doorbell afterwards: the MOD wakes them. */
+static bool is_the_kernels(struct rr_ep_set *s, int epfd)
+{
+	struct epoll_event rings = { .events = EPOLLIN, .data.u64 = s->cookie };
+	struct epoll_event mute = { .events = 0, .data.u64 = s->cookie };
+	struct pollfd p = { epfd, POLLIN, 0 }, in = { s->inner, POLLIN, 0 };
+	bool yes;
+
+	if (rr_real.poll(&p, 1, 0) <= 0)
+		return false;
+	if (s->inner < 0 || s->foreign || rr_real.poll(&in, 1, 0) <= 0 ||
+	    rr_real.epoll_ctl(epfd, EPOLL_CTL_MOD, s->inner, &mute))
+		return true;
+	yes = rr_real.poll(&p, 1, 0) > 0;
+	rr_real.epoll_ctl(epfd, EPOLL_CTL_MOD, s->inner, &rings);
+	return yes;
+}
+
 bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 {
 	struct rr_ep_set *s = container_of(f, struct rr_ep_set, f);
@@ -112,7 +133,7 @@ bool rr_ep_readable(struct rr_file *f, int epfd, rr_time *until)
 	yes = any_news(s, until);
 	if (!yes && rr_real.poll(&p, 1, 0) > 0) {
 		take_kernel_in(s);
-		yes = any_news(s, until) || rr_real.poll(&p, 1, 0) > 0;
+		yes = any_news(s, until) || is_the_kernels(s, epfd);
 	}
 	if (yes && s->in_set)
 		rr_ep_kick(s);	/* what rang was taken in, so the outer set would not see it */
