@@ -203,6 +203,37 @@ static void goes_on(pid_t pid)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
+/* It may wait for a CPU: to be thought stuck takes more than that. One of several is enough, for the test may have to wait
+ * for one as well. */
+Test(lock, who_is_slow_with_it_is_waited_for)
+{
+	_Atomic bool *held;
+	struct rr_lock *l = shared_lock();
+	int rc = -EBUSY;
+
+	held = (_Atomic bool *)(l + 1);
+	for (int i = 0; i < 20 && rc; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			rr_lock_forked();
+			rr_lock_take(l);
+			*held = true;
+			usleep(30000);
+			rr_lock_drop(l);
+			_exit(0);
+		}
+		while (!*held)
+			usleep(100);
+		rc = rr_lock_take(l);
+		if (!rc)
+			rr_lock_drop(l);
+		cr_assert_eq(waitpid(pid, NULL, 0), pid);
+		*held = false;
+	}
+	cr_assert_eq(rc, 0);
+}
+
 Test(lock, who_is_stopped_with_it_is_waited_for_once)
 {
 	struct rr_lock *l = shared_lock();
