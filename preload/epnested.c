@@ -5,7 +5,8 @@
 #include "preload/epset.h"
 #include "preload/real.h"
 
-#define LOOKS	3	/* at watches that cannot be armed, though they have nothing for the app */
+/* at watches that cannot be armed, though they have nothing for the app */
+#define LOOKS	3
 
 _Atomic bool rr_ep_nests;
 

@@ -23,8 +23,8 @@
 #define PATIENCE	(50 * SPINS)
 /* futex timeout while a thread of this process holds it; it goes on, so we wait again */
 #define WAIT_MS	100
-/* futex timeout while another process holds it, which may never go on, or may wait for a CPU: on
- * a busy machine for some ten ms */
+/* futex timeout while another process holds it, which may never go on, or may wait for a CPU:
+ * on a busy machine for some ten ms */
 #define ONCE_MS	100
 
 _Atomic int32_t rr_lock_pid;

@@ -40,17 +40,6 @@ static inline uint64_t rr_ticks_stamp(struct rr_ticks *t)
 	return rr_ticks_learn(t);
 }
 
-/* As rr_ticks_stamp(), but 0 while the rate is yet to be learned. */
-static inline uint64_t rr_ticks_glance(struct rr_ticks *t)
-{
-#ifdef __x86_64__
-	return likely(atomic_load_explicit(&t->rate, memory_order_relaxed)) ? rr_ticks_cpu()
-									     : 0;
-#else
-	return rr_ticks_learn(t);
-#endif
-}
-
 /* Are both of one clock, and b not the earlier one? Stamps of one clock are never 2^62 apart,
  * and those of two clocks differ by 2^63 and less than that, either way. */
 static inline bool rr_ticks_in_order(uint64_t a, uint64_t b)

@@ -80,8 +80,8 @@ static inline bool rr_conn_is_kernels(const struct rr_conn *c)
 	return st == RR_S_NEW || st == RR_S_WATCH;
 }
 
-/* Has is_tcp, is_carried or what rr_conn_fds() says changed since the last call? Tests and clears; the wrapper then
- * updates its epoll registrations. */
+/* Has is_tcp, is_carried or what rr_conn_fds() says changed since the last call? Tests and
+ * clears; the wrapper then updates its epoll registrations. */
 static inline bool rr_conn_changed(struct rr_conn *c)
 {
 	_Atomic uint32_t *changed = &rr_conn_face(c)->changed;

@@ -359,7 +359,7 @@ void rr_calls_sent(struct rr_share *sh, const struct rr_eng_out *out)
 
 	if (unlikely(!sh->seg))
 		return;
-	now = rr_ticks_glance(&sh->seg->clock);
+	now = rr_ticks_stamp(&sh->seg->clock);
 	if (rpc->type == RR_RPC_CALL) {
 		if (!count_usual_call(sh, false, rpc, out->len, most, now))
 			note_call(sh, false, rpc, out->len, most, now);
