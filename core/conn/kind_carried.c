@@ -95,7 +95,7 @@ static int carried_shutdown(struct rr_conn *c, int fd, bool rd, bool wr)
 	told = wr && !rr_rx_is_reset(sh) && rr_anchor_mark(sh, fd);
 	if (rd) {
 		rr_rx_shut(sh);
-		atomic_store_explicit(&c->face.changed, true, memory_order_release);
+		rr_conn_set_changed(c);
 	}
 	/* A thread that waits to write has no news by that. */
 	rr_hint(sh, RR_HINT_IN | (wr ? RR_HINT_OVER : 0u));
@@ -186,7 +186,7 @@ static bool carried_move(struct rr_conn *c, int fd)
 		return true;
 	if (!move_one(sh, &sh->qp->wake_fd, fd))
 		return false;
-	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	rr_conn_set_changed(c);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include "core/conn/base/base.h"
 #include "core/conn/base/price.h"
 #include "tests/lib/connpair.h"
+#include "tests/unit/log_said.h"
 
 #define MS	(20 * RR_MSEC)	/* what the provider takes */
 #define QP_SIZE	1000u
@@ -281,17 +282,6 @@ Test(carrier, an_answer_does_likewise)
 	cr_assert_eq(rr_price_sum(), MS);
 	prov.slow = false;
 	rr_carrier_free(sh);
-}
-
-static char said[600];
-
-static bool hear(enum rr_log_level level, const char *line, unsigned len, unsigned at)
-{
-	(void)level;
-	(void)at;
-	cr_assert_lt(strlen(said) + len, sizeof(said));
-	strncat(said, line, len);
-	return true;
 }
 
 static enum rr_reason reason(const struct rr_prov_ops *with, int rc)

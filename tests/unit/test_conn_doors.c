@@ -18,6 +18,7 @@
 #include "core/base/stats.h"
 #include "core/conn/native/native.h"
 #include "tests/lib/connpair.h"
+#include "tests/unit/log_said.h"
 #include "tests/unit/played_clock.h"
 
 enum { PORT = 20049, SHARES = 40 };
@@ -535,17 +536,6 @@ Test(conn_doors, the_queue_has_its_length_and_a_look_its_end)
 	cr_assert_eq(t.takes, 8);
 	cr_assert_eq(t.knocks, 12);
 	cr_assert_eq(accepts(&c), -EAGAIN);
-}
-
-static char said[1000];
-
-static bool hear(enum rr_log_level level, const char *line, unsigned len, unsigned at)
-{
-	(void)level;
-	(void)at;
-	cr_assert_lt(strlen(said) + len, sizeof(said));
-	strncat(said, line, len);
-	return true;
 }
 
 /* One line at first, and another one after a while that has the number of those in between. */

@@ -202,6 +202,15 @@ Test(conn_family, a_parent_that_has_closed_it_stays_until_the_peer_has_been_told
 	rr_pair_close(&p);
 }
 
+/* A child reads what its parent got: `times` the record in `out`. */
+static void reads(size_t n, int times)
+{
+	for (int i = 0; i < times; i++) {
+		memset(in, 0, n);
+		holds(rr_end_recv(&p.server, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
+	}
+}
+
 /* What the parent has been sent and has not read, the child finds. */
 Test(conn_family, a_child_reads_what_was_there_before)
 {
@@ -222,10 +231,7 @@ Test(conn_family, a_child_reads_what_was_there_before)
 		holds(rr_conn_fds(p.server.c, p.server.fd, POLLIN, fds, &until) >= 1 && fds[0].fd == p.server.fd);
 		holds(rr_end_try_recv(&p.server, in, 100, MSG_PEEK) == 100 && !memcmp(in, out, 100));
 		holds(rr_conn_inq(p.server.c, p.server.fd) == RR_CONN_KERNEL || rr_conn_inq(p.server.c, p.server.fd) > 0);
-		for (int i = 0; i < 2; i++) {
-			memset(in, 0, n);
-			holds(rr_end_recv(&p.server, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
-		}
+		reads(n, 2);
 		serves(&p.server, 20, 25);
 		holds(rr_conn_relayed(p.server.c, p.server.fd));	/* from here on it is the kernel's */
 		_exit(0);
@@ -251,10 +257,7 @@ Test(conn_family, a_child_reads_more_than_there_is_room_for)
 		alarm(10);
 		while (!(rr_end_poll(&p.server, POLLIN) & POLLIN) || rr_handback_bytes(p.server.c->share) < RR_RING)
 			rr_os_nap(RR_MSEC);
-		for (int i = 0; i < 3; i++) {
-			memset(in, 0, n);
-			holds(rr_end_recv(&p.server, NULL, in, n) == (ssize_t)n && !memcmp(in, out, n));
-		}
+		reads(n, 3);
 		serves(&p.server, 20, 21);
 		_exit(0);
 	}

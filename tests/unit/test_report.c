@@ -12,13 +12,13 @@
 #include "core/base/stats.h"
 #include "core/conn/base/base.h"
 #include "tests/lib/connpair.h"
+#include "tests/unit/log_said.h"
 
 #define FD	50
 
 static struct rr_stat_seg *seg;
 static int made, looked;
 static bool gives = true;
-static char said[1000];
 static struct sockaddr_in own = { .sin_family = AF_INET }, peer = { .sin_family = AF_INET };
 
 static struct rr_stat_seg *stats(bool make)
@@ -26,15 +26,6 @@ static struct rr_stat_seg *stats(bool make)
 	made += make;
 	looked += !make;
 	return gives ? seg : NULL;
-}
-
-static bool hear(enum rr_log_level level, const char *line, unsigned len, unsigned at)
-{
-	(void)level;
-	(void)at;
-	cr_assert_lt(strlen(said) + len, sizeof(said));
-	strncat(said, line, len);
-	return true;
 }
 
 static struct linger lingered;

@@ -147,12 +147,20 @@ static inline bool rr_conn_relayed(const struct rr_conn *c, int fd)
 	       fd >= 0;
 }
 
+/* What rr_conn_fds() says, or whose the connection is, has changed: rr_conn_changed() will tell
+ * the wrapper. */
+static inline void rr_conn_set_changed(struct rr_conn *c)
+{
+	/* Pairs with the acquire in rr_conn_changed(). */
+	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+}
+
 /* Changes the state and nothing else, and lets readiness know. */
 static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
 {
 	/* Pairs with the acquire in rr_conn_st(). */
 	atomic_store_explicit(&c->face.state, st, memory_order_release);
-	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	rr_conn_set_changed(c);
 }
 
 /* state.c */

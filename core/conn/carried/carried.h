@@ -71,7 +71,7 @@ void rr_cross_error(struct rr_share *sh, int fd);
  * but a peer that itself resets the connection sends no FIN first. The peer's end mark causes
  * one if we no longer read. */
 bool rr_cross_is_ours(const struct rr_share *sh, int fd);
-/* Crosses at once, in order to open the hatch. 0; -EAGAIN: not now. */
+/* Crosses at once, in order to open the hatch. 0; -EAGAIN: not now; or the provider's error. */
 int rr_cross_now(struct rr_share *sh);
 /* Stays on TCP for good; false: that is not possible without the peer's help. */
 bool rr_cross_never(struct rr_share *sh);

@@ -101,7 +101,7 @@ static bool home(struct rr_conn *c)
 		return false;
 	rr_conn_leave(sh);
 	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
-	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	rr_conn_set_changed(c);
 	return true;
 }
 

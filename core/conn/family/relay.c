@@ -44,7 +44,7 @@ bool rr_relay_take_over(struct rr_conn *c)
 		return false;
 	c->share->relayed = true;
 	atomic_store_explicit(&c->face.relayed, true, memory_order_release);
-	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	rr_conn_set_changed(c);
 	return true;
 }
 

@@ -109,7 +109,7 @@ static void report_door(struct rr_conn *c, int rc)
 	if (rc && why == l->why)
 		return;
 	l->why = why;
-	atomic_store_explicit(&c->face.changed, true, memory_order_release);
+	rr_conn_set_changed(c);
 	rr_report_adopt(c);
 	rr_report(c, rc ? RR_CS_TCP : RR_CS_LISTENING, RR_CARRIER_NONE, why);
 	if (rc)
@@ -296,7 +296,7 @@ static bool knocks(struct rr_conn *c, rr_time now)
 	unmet = l->n + rr_guests_each(rr_native_step);	/* an app may never look at them */
 	l->full = rr_guests_full(unmet, now);
 	if (was != !!l->full)	/* whether the door is watched has changed */
-		atomic_store_explicit(&c->face.changed, true, memory_order_release);
+		rr_conn_set_changed(c);
 	return !l->full;
 }
 
@@ -425,7 +425,7 @@ int rr_conn_accept(struct rr_conn *c, int fd, int flags, struct rr_conn **out)
 	}
 	rr_native_look(c, fd);
 	if (l->n == QUEUE)	/* there is room again: the door is watched again */
-		atomic_store_explicit(&c->face.changed, true, memory_order_release);
+		rr_conn_set_changed(c);
 	sh = unqueue_peer(l);
 	rc = l->lst || awaited(l) ? -EAGAIN : RR_CONN_KERNEL;
 	if (sh) {
