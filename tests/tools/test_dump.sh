@@ -61,11 +61,17 @@ stop() {
 }
 cli() { rdma "$T/labcli" 127.0.0.1 $port "$@"; }
 
+# count FILTER...: for how many packets each is true, as 1:2:3. In one run: tshark starts for longer than it reads.
+count() {
+	filters=
+	for f; do filters="$filters,$f"; done
+	shark -r "$T/cap" -q -z "io,stat,0$filters" | awk -F"|" -v n=$# '/ <> / { for (i = 0; i < n; i++) sum[i] += $(3 + 2 * i) }
+		END { for (i = 0; i < n; i++) printf "%s%d", (i ? ":" : ""), sum[i] }'
+}
 # judge WHAT CALLS [REPLIES]: tshark finds so many calls, each with its reply, and nothing that it does not understand
 judge() {
-	is "$1: calls" "$(shark -r "$T/cap" -Y 'rpc.msgtyp == 0' | wc -l)" "$2"
-	is "$1: replies" "$(shark -r "$T/cap" -Y 'rpc.msgtyp == 1 && rpc.time' | wc -l)" "${3:-$2}"
-	is "$1: malformed" "$(shark -r "$T/cap" -Y '_ws.malformed || tcp.analysis.flags || rpc.fragment.error' | wc -l)" 0
+	is "$1: calls, replies, malformed" "$(count 'rpc.msgtyp == 0' 'rpc.msgtyp == 1 && rpc.time' \
+		'_ws.malformed || tcp.analysis.flags || rpc.fragment.error')" "$2:${3:-$2}:0"
 	has "$1: none dropped" "$(cat "$T/said")" " 0 packets dropped"
 }
 comments_of() { shark -r "$T/cap" -Y "$1" -T fields -e frame.comment | sort -u; }
@@ -103,14 +109,10 @@ end
 # --- as RoCEv2 ---
 # judge_rdma WHAT CALLS: as judge, of RoCEv2 packets, whose checksums and numbers are right
 judge_rdma() {
-	is "$1, rdma: calls" "$(shark -r "$T/cap" -Y 'rpcordma || rpc' -T fields -e rpc.msgtyp | grep -c ^0)" "$2"
-	is "$1, rdma: replies" "$(shark -r "$T/cap" -Y 'rpc.repframe && rpc.time' | wc -l)" "$2"
-	is "$1, rdma: malformed" "$(shark -r "$T/cap" -Y '_ws.malformed || rpcordma.fragment.error' | wc -l)" 0
-	is "$1, rdma: checksums and numbers" "$(tests/tools/roce.py "$T/cap")" "$(shark -r "$T/cap" -Y infiniband | wc -l)"
+	is "$1, rdma: calls, replies, malformed, packets with right checksums and numbers" "$(count 'rpc.msgtyp == 0' \
+		'rpc.repframe && rpc.time' '_ws.malformed || rpcordma.fragment.error' infiniband)" "$2:$2:0:$(tests/tools/roce.py "$T/cap")"
 	has "$1, rdma: none dropped" "$(cat "$T/said")" " messages, 0 packets dropped"
 }
-# count FILTER: packets for which it is true
-count() { shark -r "$T/cap" -Y "$1" | wc -l; }
 READ='infiniband.bth.opcode == 0x0c' WRITE='infiniband.bth.opcode == 0x06 || infiniband.bth.opcode == 0x0a'
 # By whom a long reply is moved: the requester pulls it, or the responder writes it into a Reply chunk.
 for replies in pulled written; do
@@ -123,16 +125,14 @@ for replies in pulled written; do
 	done
 	stop
 	judge_rdma $replies 8
-	is "$replies: set up once for each connection" "$(count infiniband.mad.attributeid | tr -d ' ')" 12
 	is "$replies: the port" "$(shark -r "$T/cap" -T fields -e infiniband.cm.req.serviceid.dport | grep . | sort -u)" "$(printf '0x%04x' $port)"
-	is "$replies: calls in one Send" "$(count 'rpc.msgtyp == 0 && rpcordma.version == 1 && rpcordma.reads_count == 0')" 7
-	is "$replies: the long call" "$(count 'rpc.msgtyp == 0 && rpc.procedure == 2 && rpcordma.fragment.count > 20')" 1
-	is "$replies: the long reply" "$(count 'rpc.msgtyp == 1 && rpc.procedure == 3 && rpcordma.fragment.count > 20')" 1
-	if [ $replies = pulled ]; then
-		is "pulled: Reads and Writes" "$(count "$READ"):$(count "$WRITE")" 2:0
-	else
-		is "written: Reads and Writes" "$(count "$READ"):$(count "$WRITE"):$(count 'rpcordma.reply_count == 1 && rpc.procedure == 3 && rpc.repframe')" 1:1:1
-	fi
+	moved=2:0:0
+	[ $replies = pulled ] || moved=1:1:1
+	is "$replies: set up once for each connection; calls in one Send; the long call, the long reply; Reads, Writes, Reply chunks" \
+		"$(count infiniband.mad.attributeid 'rpc.msgtyp == 0 && rpcordma.version == 1 && rpcordma.reads_count == 0' \
+			'rpc.msgtyp == 0 && rpc.procedure == 2 && rpcordma.fragment.count > 20' \
+			'rpc.msgtyp == 1 && rpc.procedure == 3 && rpcordma.fragment.count > 20' \
+			"$READ" "$WRITE" 'rpcordma.reply_count == 1 && rpc.procedure == 3 && rpc.repframe')" 12:7:1:1:$moved
 	has "$replies: comments" "$(shark -r "$T/cap" -Y "$READ" -T fields -e frame.comment | head -n 1)" \
 		"labsvc[$server], server, received; carrier shm, dialect v1; chunks: position-zero Read"
 	end
@@ -149,10 +149,10 @@ for dialect in draft02 slides v2; do
 		done
 		stop
 		if [ $dialect-$as = v2-wire ]; then
-			is "v2, as it went" "$(count rpcordma):$(count _ws.malformed):$(count "$READ"):$(tests/tools/roce.py "$T/cap" | wc -l)" 0:0:1:1
+			is "v2, as it went" "$(count rpcordma _ws.malformed "$READ"):$(tests/tools/roce.py "$T/cap" | wc -l)" 0:0:1:1
 			is "v2, as it went: comments" "$(comments_of infiniband | grep -c "header shown")" 0
 		else
-			is "$dialect as $as" "$(count 'rpc.repframe && rpc.program == 0x20005244'):$(count _ws.malformed):$(tests/tools/roce.py "$T/cap" | wc -l)" 6:0:1
+			is "$dialect as $as" "$(count 'rpc.repframe && rpc.program == 0x20005244' _ws.malformed):$(tests/tools/roce.py "$T/cap" | wc -l)" 6:0:1
 			rewritten=0
 			[ $dialect != v2 ] || rewritten=12
 			is "$dialect as $as: comments" "$(shark -r "$T/cap" -Y rpc -T fields -e frame.comment | grep -c "dialect $dialect; chunks: .*; header shown as version 1")" $rewritten
@@ -188,14 +188,14 @@ for size in 4000 4100 4200 4300 4400 4500 4600 4700; do
 done
 stop
 judge_rdma "the client's end" 11
-is "the client's end: Reads" "$(count "$READ"):$(count 'rpcordma.fragment.count > 20')" 16:2
+is "the client's end: Reads" "$(count "$READ" 'rpcordma.fragment.count > 20')" 16:2
 begin --as rdma -p $client -c 3 replies and program 0x20005244
 asks "null 0" 13
 until_ "the client's packets" taken
 asks "big 100000" 14
 asks "sum 100000" 15
 wait $reader
-is "replies only" "$?:$(count rpcordma.xid):$(count 'rpc.msgtyp == 1'):$(count 'rpc.msgtyp == 0')" 0:3:3:0
+is "replies only" "$?:$(count rpcordma.xid 'rpc.msgtyp == 1' 'rpc.msgtyp == 0')" 0:3:3:0
 kill $client
 exec 9>&-
 wait $client 2>/dev/null
@@ -206,15 +206,15 @@ serve svcrun
 begin -c 3
 cli null 5 >/dev/null 2>&1
 wait $reader
-is "-c" "$?:$(shark -r "$T/cap" -Y rpc | wc -l)" 0:3
+is "-c" "$?:$(count rpc)" 0:3
 begin calls and port $port
 cli null 5 >/dev/null 2>&1
 stop
-is "calls" "$(shark -r "$T/cap" -Y rpc | wc -l):$(shark -r "$T/cap" -Y 'rpc.msgtyp == 1' | wc -l)" 5:0
+is "calls" "$(count rpc 'rpc.msgtyp == 1')" 5:0
 begin --program portmapper
 cli null 5 >/dev/null 2>&1
 stop
-is "another program" "$(shark -r "$T/cap" | wc -l)" 0
+is "another program" "$(count frame)" 0
 begin program 0x20005244
 cli null 5 >/dev/null 2>&1
 stop
@@ -222,13 +222,12 @@ judge "this program" 5
 begin port 1
 cli null 1 >/dev/null 2>&1
 stop
-is "another port" "$(shark -r "$T/cap" | wc -l)" 0
+is "another port" "$(count frame)" 0
 begin -s 60
 cli echo 20 >/dev/null 2>&1
 cli sum 100000 >/dev/null 2>&1
 stop
-is "-s: calls are still dissected" "$(shark -r "$T/cap" -Y 'rpc.msgtyp == 0' | wc -l)" 2
-is "-s: and replies" "$(shark -r "$T/cap" -Y 'rpc.msgtyp == 1 && rpc.time' | wc -l)" 2
+is "-s: calls and replies are still dissected" "$(count 'rpc.msgtyp == 0' 'rpc.msgtyp == 1 && rpc.time')" 2:2
 is "-s: bytes" "$(shark -r "$T/cap" -T fields -e frame.cap_len | sort -nr | head -n 1)" 104
 out=$("$dump" port 2>&1)
 is "half a filter" "$?:$out" "2:rdmarpc-dump: filter: 'port' of what?"
@@ -280,7 +279,7 @@ kill -CONT $reader
 stop
 said=$(cat "$T/said") n=${said%% *} dropped=${said#*, }
 dropped=${dropped%% *}
-is "each is shown or counted" "$((n + dropped)):$((n > 2)):$((dropped > 0)):$(shark -r "$T/cap" | wc -l)" "6002:1:1:$n"
+is "each is shown or counted" "$((n + dropped)):$((n > 2)):$((dropped > 0)):$(count frame)" "6002:1:1:$n"
 is "and the file says how many" "$(tests/tools/totals.py "$T/cap")" "$n $dropped"
 is "the others are whole" "$(count '_ws.malformed || tcp.analysis.flags || rpc.fragment.error')" 0
 
@@ -343,7 +342,7 @@ if [ -w /proc/sys/kernel/ns_last_pid ]; then
 	until_ "the other process's packets" mine
 	is "calls of the other" "$(cli null 5 2>/dev/null)" "null ok 5"
 	stop
-	calls=$(shark -r "$T/cap" -Y 'rpc.msgtyp == 0' | wc -l)
+	calls=$(count 'rpc.msgtyp == 0')
 	is "calls of the other: all are there" "$((calls >= 5))" 1
 else
 	stop
