@@ -43,9 +43,9 @@ def ask(s, xid, body=b'', **kw):
     r = read_rec(s)
     if xid_of(r) != xid:
         raise ValueError('reply to %x, not %x' % (xid_of(r), xid))
-    if r[24:] != body:
+    if len(r) != 24 + len(body) or not r.endswith(body):
         raise ValueError('%d bytes came back as %d others' % (len(body), len(r) - 24))
-    return len(r) - 24
+    return len(body)
 
 
 def burst(s, n, length):

@@ -96,13 +96,16 @@ def record(msg, fragment=0):
 
 
 def receive_exactly(sock, n):
-    """Takes no more memory than bytes have come: a peer that lies may say any length."""
-    buf = bytearray()
-    while len(buf) < n:
-        got = sock.recv(min(n - len(buf), 1 << 20))
+    """Takes no more memory than twice what has come: a peer that lies may say any length."""
+    buf, at = bytearray(min(n, 1 << 16)), 0
+    while at < n:
+        if at == len(buf):
+            buf.extend(bytes(min(at, n - at)))
+        with memoryview(buf) as view:
+            got = sock.recv_into(view[at:at + (1 << 20)])
         if not got:
-            raise EOFError(f"after {len(buf)} of {n} bytes")
-        buf += got
+            raise EOFError(f"after {at} of {n} bytes")
+        at += got
     return bytes(buf)
 
 
