@@ -178,7 +178,7 @@ static RR_NOINLINE void wait_and_be_interrupted(struct rr_conn *c)
 
 Test(conn_plainwait, a_handlers_wait_leaves_the_one_that_it_interrupted)
 {
-	stack_t alt = { .ss_sp = malloc(SIGSTKSZ * 4), .ss_size = SIGSTKSZ * 4 };
+	stack_t alt = { .ss_sp = malloc(SIGSTKSZ * 4), .ss_size = SIGSTKSZ * 4 }, none = { .ss_flags = SS_DISABLE };
 
 	handlers = fresh();
 	handle(0);
@@ -187,6 +187,8 @@ Test(conn_plainwait, a_handlers_wait_leaves_the_one_that_it_interrupted)
 	cr_assert_eq(sigaltstack(&alt, NULL), 0);
 	handle(SA_ONSTACK);
 	wait_and_be_interrupted(fresh());
+	cr_assert_eq(sigaltstack(&none, NULL), 0);
+	free(alt.ss_sp);
 }
 
 Test(conn_plainwait, what_a_handler_left_by_siglongjmp_is_over_with_the_next_wait)
