@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asking and arming a carried connection: what is told, and that its lock is let go each time. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
+#include "core/base/ownfd.h"
 #include "core/conn/enter.h"
 #include "tests/unit/conn_pair.h"
 
@@ -148,6 +150,18 @@ Test(conn_poll, a_plain_watch_is_one_of_a_bell_and_a_socket)
 	cr_assert(c->watched, "it may have been armed before");
 }
 
+/* Arming it is what finds the note, after which the end itself comes by the socket. */
+Test(conn_poll, a_watch_that_finds_the_peers_note_is_not_plain)
+{
+	int wake = sh->qp->wake_fd;
+
+	cr_assert_eq(rr_conn_shutdown(p.client.c, p.client.fd, SHUT_WR), 1);
+	cr_assert_eq(rr_conn_watch_plain(c, fd, POLLIN, wake), -EAGAIN);
+	cr_assert(rr_rx_is_marked(sh) && !c->watched && is_let_go());
+	cr_assert_eq(rr_conn_watch(c, fd, POLLIN), 0);
+	cr_assert(c->watched && is_let_go());
+}
+
 Test(conn_poll, what_there_is_to_sleep_on)
 {
 	struct pollfd fds[2];
@@ -213,4 +227,61 @@ Test(conn_poll, a_bell_in_the_way_moves)
 	close(wake);
 	one_call(2);
 	cr_assert_gt(rr_conn_inq(c, fd), 0);
+}
+
+/* The far end of a socket that is connected to ourselves is ours as well, and nobody sleeps on it. */
+Test(conn_poll, a_far_end_in_the_way_moves)
+{
+	int wake = sh->qp->wake_fd, far = rr_ownfd_dup(p.client.fd), was = far;
+
+	sh->far = far;
+	c->relay = true;
+	cr_assert_not(rr_conn_move_fd(far), "the other thread sleeps on it");
+	cr_assert_eq(sh->far, far);
+	c->relay = false;
+	c->face.changed = false;
+	cr_assert(rr_conn_move_fd(far));
+	cr_assert(sh->far > was && !rr_ownfd_is(was) && rr_ownfd_is(sh->far));
+	cr_assert(fcntl(sh->far, F_GETFD) == FD_CLOEXEC && fcntl(was, F_GETFD) >= 0, "the caller closes the old one");
+	cr_assert(sh->qp->wake_fd == wake && !c->face.changed && is_let_go());
+	close(was);
+	rr_ownfd_close(sh->far);
+	sh->far = -1;
+}
+
+/* --- its end --- */
+
+/* 0: an end; else the errno. What there is is read. */
+static int peer_sees(void)
+{
+	struct pollfd w = { p.client.fd, POLLIN, 0 };
+	ssize_t n;
+
+	while ((n = poll(&w, 1, 5000) == 1 ? recv(p.client.fd, in, sizeof(in), 0) : 1) > 0)
+		cr_assert(w.revents, "neither an end nor a reset");
+	return n ? errno : 0;
+}
+
+Test(conn_poll, what_was_read_to_its_end_is_closed_by_a_fin)
+{
+	one_call(2);
+	cr_assert_gt(rr_end_recv(&p.server, NULL, in, rr_test_call(out, 2, 10, 1)), 0);
+	rr_end_close(&p.server);
+	cr_assert_eq(peer_sees(), 0);
+}
+
+Test(conn_poll, what_has_bytes_that_nobody_read_is_closed_by_a_reset)
+{
+	one_call(2);
+	rr_end_close(&p.server);
+	cr_assert_eq(peer_sees(), ECONNRESET);
+}
+
+Test(conn_poll, what_has_failed_is_closed_by_a_reset)
+{
+	cr_assert_eq(rr_lock_take(&sh->lock), 0);
+	rr_drv_fail(sh, EPIPE, RR_R_PROTOCOL);
+	rr_lock_drop(&sh->lock);
+	rr_end_close(&p.server);
+	cr_assert_eq(peer_sees(), ECONNRESET);
 }
