@@ -345,6 +345,43 @@ Test(conn_rare, what_is_let_go_on_half_an_offer_hears_every_byte)
 	cr_assert_eq(lowat(p.server.fd), 1);
 }
 
+/* Any process of a family may have set it before the connection is carried. */
+Test(conn_rare, what_was_set_in_another_process_is_asked_for)
+{
+	int low = 7;
+
+	for (int forked = 0; forked < 2; forked++) {
+		atomic_store(&p.server.c->forked, forked);
+		cr_assert_eq(setsockopt(p.server.fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low)), 0);
+		carried();
+		cr_assert_eq(p.server.c->lowat, forked ? 7 : 1);
+		cr_assert_eq(rr_rx_lowat(p.server.c->share), forked ? 7 : 1);
+		teardown();
+		setup();
+	}
+}
+
+static int refuses_option(int fd RR_UNUSED, int level RR_UNUSED, int name RR_UNUSED, void *val RR_UNUSED,
+			  socklen_t *len RR_UNUSED)
+{
+	errno = EBADF;
+	return -1;
+}
+
+Test(conn_rare, what_cannot_be_asked_for_stays_and_is_no_error_of_the_apps_call)
+{
+	struct rr_conn *c = p.server.c;
+
+	carried();
+	atomic_store(&c->forked, true);
+	c->lowat = 9;
+	own_os()->getsockopt = refuses_option;
+	errno = 77;
+	rr_conn_become(c, RR_S_CARRIED, RR_R_NONE);
+	cr_assert_eq(errno, 77);
+	cr_assert(c->lowat == 9 && rr_rx_lowat(c->share) == 9 && rr_conn_is_carried(c));
+}
+
 /* --- the window --- */
 
 /* What the connection says for itself takes of it, too. */
