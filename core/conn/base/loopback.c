@@ -30,14 +30,13 @@ static int new_tcp_socket(sa_family_t family)
 }
 
 /* An IPv4 loopback address for sockets of either family, because IPv6 may be switched off on
- * it. */
-static socklen_t loopback(union addr *a, sa_family_t family, uint16_t port)
+ * it; any port. */
+static socklen_t loopback(union addr *a, sa_family_t family)
 {
 	static const uint8_t mapped[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 
 	memset(a, 0, sizeof(*a));
 	a->sa.sa_family = family;
-	a->in6.sin6_port = port;	/* where sin_port is */
 	if (family == AF_INET)
 		a->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	else
@@ -103,7 +102,7 @@ static int accept_ours(int listener, int fd, int flags)
 int rr_loopback_new(sa_family_t family, int flags, int *far)
 {
 	union addr at;
-	socklen_t len = loopback(&at, family, 0);
+	socklen_t len = loopback(&at, family);
 	int listener = listen_once(&at, len), rc;
 
 	if (listener < 0)
@@ -144,7 +143,7 @@ static socklen_t reachable(int fd, union addr *a)
 	if (!bound && only6)
 		a->in6.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
 	else if (!bound)
-		return loopback(a, a->sa.sa_family, 0);
+		return loopback(a, a->sa.sa_family);
 	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 }
 
