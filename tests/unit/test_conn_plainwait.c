@@ -101,23 +101,23 @@ Test(conn_plainwait, an_upgrade_that_looks_meanwhile_makes_it_unsure_once)
 /* --- threads --- */
 
 static pthread_barrier_t all_wait, all_end;
-static struct rr_conn *everybodys;
+static struct rr_conn *everybodys, *its_own[WAITS];
 
 static void *wait_with_others(void *arg)
 {
+	int i = (int)(intptr_t)arg;
 	struct rr_plainwait *w = NULL;
 
-	*(bool *)arg = rr_plainwait_add(&w, everybodys);
+	cr_assert(rr_plainwait_add(&w, everybodys));
+	cr_assert(rr_plainwait_add(&w, its_own[i]));
 	pthread_barrier_wait(&all_wait);
 	pthread_barrier_wait(&all_end);
-	if (w)
-		rr_plainwait_end(w);
+	rr_plainwait_end(w);
 	return NULL;
 }
 
 Test(conn_plainwait, of_many_threads_some_have_to_be_counted_otherwise)
 {
-	bool added[WAITS] = { false };
 	struct rr_plainwait *w = NULL;
 	pthread_t t[WAITS];
 
@@ -125,16 +125,20 @@ Test(conn_plainwait, of_many_threads_some_have_to_be_counted_otherwise)
 	pthread_barrier_init(&all_wait, NULL, WAITS + 1);
 	pthread_barrier_init(&all_end, NULL, WAITS + 1);
 	for (int i = 0; i < WAITS; i++)
-		cr_assert_eq(pthread_create(&t[i], NULL, wait_with_others, &added[i]), 0);
-	pthread_barrier_wait(&all_wait);
+		its_own[i] = fresh();
 	for (int i = 0; i < WAITS; i++)
-		cr_assert(added[i]);
+		cr_assert_eq(pthread_create(&t[i], NULL, wait_with_others, (void *)(intptr_t)i), 0);
+	pthread_barrier_wait(&all_wait);
 	cr_assert(!rr_plainwait_add(&w, everybodys));
 	cr_assert(rr_plainwait_has(everybodys));
+	for (int i = 0; i < WAITS; i++)
+		cr_assert(rr_plainwait_has(its_own[i]), "whichever of the waits is this thread's: %d", i);
 	pthread_barrier_wait(&all_end);
 	for (int i = 0; i < WAITS; i++)
 		pthread_join(t[i], NULL);
 	cr_assert(!rr_plainwait_has(everybodys));
+	for (int i = 0; i < WAITS; i++)
+		cr_assert(!rr_plainwait_has(its_own[i]));
 	cr_assert(rr_plainwait_add(&w, fresh()));
 	rr_plainwait_end(w);
 }
