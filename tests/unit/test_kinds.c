@@ -101,6 +101,20 @@ Test(kinds, what_is_on_tcp_is_the_kernels)
 	cr_assert(is_let_go());
 }
 
+/* A signal handler that has interrupted who holds its lock needs none, and a lock that is stuck keeps nobody. */
+Test(kinds, what_is_on_tcp_is_the_kernels_without_its_lock)
+{
+	is(RR_S_TCP);
+	cr_assert_eq(rr_lock_take(&c->lock), 0);
+	cr_assert_eq(rr_conn_poll(c, FD, ALL), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_recv(c, FD, &one, 1, 0), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_send(c, FD, &one, 1, 0), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_inq(c, FD), RR_CONN_KERNEL);
+	cr_assert_eq(rr_conn_shutdown(c, FD, SHUT_RDWR), RR_CONN_KERNEL);
+	cr_assert_neq(rr_lock_try(&c->lock), 0, "it is held still");
+	rr_lock_drop(&c->lock);
+}
+
 Test(kinds, what_another_process_uses_has_nothing_to_say)
 {
 	struct pollfd out[2];
