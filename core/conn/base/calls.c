@@ -213,7 +213,6 @@ static RR_INLINE bool count_usual_call(struct rr_share *sh, bool server,
 		return false;
 	rr_calls_set_open(t, RR_CALLS_SOLO);
 	c->xid = rpc->xid;
-	c->len = len;
 	c->stamp = came;
 	add_call(sh->seg, c->tally, len, false);
 	return true;

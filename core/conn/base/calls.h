@@ -12,7 +12,7 @@
 struct rr_call_open {
 	uint64_t stamp;		/* when it was sent, or taken in; rr_ticks_stamp() */
 	uint32_t xid, program, version, procedure;
-	uint32_t len;		/* bytes of the message */
+	uint32_t len;		/* bytes of the message, for as long as tally is 0 */
 	uint16_t tally;		/* where the procedure is counted (calls.c); 0: nowhere yet */
 	uint8_t next;		/* next entry of the same hash: 1 + index; 0: none */
 	uint8_t unconfirmed;	/* where it is counted until then (unconfirmed.h); 0: nowhere */
