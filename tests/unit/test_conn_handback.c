@@ -142,6 +142,52 @@ Test(conn_family, what_has_vanished_goes_back_unasked)
 	rr_pair_close(&p);
 }
 
+/* Asked for by a descriptor, which is closed when the door's thread is done with it. */
+static void is_asked_for(struct rr_share *sh)
+{
+	struct pollfd closed;
+	int fd[2];
+
+	cr_assert_eq(pipe(fd), 0);
+	cr_assert_eq(rr_handback_ask(sh, fd[1]), 0);
+	close(fd[1]);
+	closed = (struct pollfd){ fd[0], POLLIN, 0 };
+	cr_assert_eq(poll(&closed, 1, 10000), 1);
+	cr_assert_eq(closed.revents, POLLHUP);
+	close(fd[0]);
+}
+
+Test(conn_family, what_goes_back_or_is_not_there_any_more_is_not_begun)
+{
+	struct rr_conn *c = p.server.c;
+	struct rr_share *sh = c->share;
+	struct rr_handback *h = &sh->back;
+	uint32_t refs = atomic_load(&c->refs);
+	int anchor = c->anchor;
+
+	rr_handback_forks(c);
+	share.back.door = h->door;
+	rr_share_hold(sh);
+	h->busy = true;
+	rr_lock_drop(&sh->lock);
+	is_asked_for(sh);
+	cr_assert_eq(atomic_load(&c->refs), refs, "a thread is at work already");
+	rr_share_hold(sh);
+	h->busy = false;
+	h->tx = true;
+	rr_lock_drop(&sh->lock);
+	is_asked_for(sh);
+	cr_assert_eq(atomic_load(&c->refs), refs, "it is back");
+	is_asked_for(&share);
+	cr_assert_eq(atomic_load(&c->refs), refs, "nobody has that one");
+	rr_share_hold(sh);
+	cr_assert(!h->busy && c->anchor == anchor && rr_link_is_up(sh));
+	h->tx = false;
+	rr_lock_drop(&sh->lock);
+	cr_assert(passes(&p.client, &p.server, rr_test_call(out, 9, 100, 1)), "it goes on");
+	rr_pair_close(&p);
+}
+
 static const struct rr_prov_ops *provider;
 static _Atomic unsigned settles, ended_after;
 
