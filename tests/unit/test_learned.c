@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What earlier connections have taught about when an offer pays. */
 #include <criterion/criterion.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/conn/upgrade/learned.c"
+#include "core/conn/conn.h"
+#include "tests/lib/connpair.h"
 
 TestSuite(learned, .timeout = 60);
 
@@ -117,4 +121,25 @@ Test(learned, after_a_fork_nobody_is_at_it)
 	cr_assert_eq(rr_lock_try(&lock), 0);
 	rr_learned_forked();
 	cr_assert_eq(rr_learned_most(&a).calls, 100);
+}
+
+/* … which sees to that with all that it has of its parent's. */
+Test(learned, a_child_goes_on_with_what_its_parent_knew)
+{
+	struct sockaddr_in6 a = place(1);
+	int status = -1;
+	pid_t pid;
+
+	rr_test_setup();
+	rr_learned_end(&a, 5, 100);
+	rr_conn_fork_prepare();
+	cr_assert_eq(rr_lock_try(&lock), 0);
+	pid = fork();
+	if (!pid) {
+		rr_conn_fork_child();
+		_exit(rr_learned_most(&a).calls == 100 ? 0 : 1);
+	}
+	rr_conn_fork_parent();
+	cr_assert(waitpid(pid, &status, 0) == pid && status == 0, "%d", status);
+	rr_lock_drop(&lock);
 }
