@@ -211,3 +211,24 @@ Test(conn_keepalive, a_probe_without_an_answer_ends_the_connection)
 	rr_keep_asked(p.client.c->share, -ETIMEDOUT);
 	cr_assert_eq(rr_end_try_recv(&p.client, &byte, 1, 0), -ETIMEDOUT);
 }
+
+/* With a native peer it is the library that asks, as long after the last message as the app has said. */
+Test(conn_keepalive, what_the_app_sets_for_a_native_peer_is_learned)
+{
+	struct rr_share *sh;
+
+	call(1, 100);
+	sh = p.client.c->share;
+	sets(&p.client, SOL_SOCKET, SO_KEEPALIVE, 1);
+	sets(&p.client, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+	cr_assert_eq(sh->keep_idle, 0, "between two of ours TCP does it");
+	sh->anchor.ours = false;
+	sh->qp->native = true;
+	rr_conn_opt_set(p.client.c, p.client.fd, SOL_SOCKET, SO_LINGER);
+	cr_assert_eq(sh->keep_idle, 0, "another option");
+	sets(&p.client, IPPROTO_TCP, TCP_KEEPIDLE, 70);
+	cr_assert_eq(sh->keep_idle, 70 * RR_SEC);
+	sets(&p.client, SOL_SOCKET, SO_KEEPALIVE, 0);
+	cr_assert_eq(sh->keep_idle, 0);
+	sh->qp->native = false;
+}
