@@ -11,6 +11,7 @@
 #include "core/base/os.h"
 #include "core/base/stats.h"
 #include "core/conn/base/base.h"
+#include "core/conn/base/who.h"
 #include "tests/lib/connpair.h"
 #include "tests/unit/log_said.h"
 
@@ -166,6 +167,31 @@ Test(report, the_log_names_the_peer_of_an_undecided_connection)
 	cr_assert_str_eq(c->st->peer, "");
 	snprintf(rest, sizeof(rest), ": %s, %s\n", rr_state_name(RR_CS_NEW), rr_carrier_name(RR_CARRIER_TCP));
 	cr_assert(strstr(said, said_of(rest)), "%s", said);
+}
+
+/* As far as it is known. */
+Test(report, the_log_says_who_a_line_is_about)
+{
+	struct rr_stat_conn e = { .server = 0 };
+
+	rr_log_setup(RR_LOG_INFO, hear);
+	rr_who_write(RR_LOG_INFO, 7, NULL, ": %d", 11);
+	cr_assert(strstr(said, "fd 7 to ?: 11\n"), "%s", said);
+	said[0] = '\0';
+	rr_who_write(RR_LOG_INFO, 7, &e, ": %d", 12);
+	cr_assert(strstr(said, "fd 7 to ?: 12\n"), "%s", said);
+	said[0] = '\0';
+	strcpy(e.peer, "192.0.2.1:700");
+	strcpy(e.local, "192.0.2.2:2049");
+	rr_who_write(RR_LOG_INFO, 7, &e, ": %d", 13);
+	cr_assert(strstr(said, "fd 7 to 192.0.2.1:700: 13\n"), "%s", said);
+	said[0] = '\0';
+	e.server = 1;
+	rr_who_write(RR_LOG_INFO, 8, &e, ": %d", 14);
+	cr_assert(strstr(said, "fd 8 from 192.0.2.1:700 at 192.0.2.2:2049: 14\n"), "%s", said);
+	said[0] = e.peer[0] = '\0';
+	rr_who_write(RR_LOG_INFO, 8, &e, ": %d", 15);
+	cr_assert(strstr(said, "fd 8 from ? at 192.0.2.2:2049: 15\n"), "%s", said);
 }
 
 /* `rdmarpc-stat --log-level` writes the level into the segment. */
