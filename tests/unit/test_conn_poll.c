@@ -277,6 +277,14 @@ Test(conn_poll, what_has_bytes_that_nobody_read_is_closed_by_a_reset)
 	cr_assert_eq(peer_sees(), ECONNRESET);
 }
 
+/* They were taken out of memory for a child, which has gone without them. */
+Test(conn_poll, what_is_left_of_a_way_back_is_closed_by_a_reset)
+{
+	sh->back.tail = sh->back.head + 3;
+	rr_end_close(&p.server);
+	cr_assert_eq(peer_sees(), ECONNRESET);
+}
+
 Test(conn_poll, what_has_failed_is_closed_by_a_reset)
 {
 	cr_assert_eq(rr_lock_take(&sh->lock), 0);
