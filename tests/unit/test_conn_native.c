@@ -619,3 +619,45 @@ Test(conn_native, some_descriptors_are_left_to_others)
 	cr_assert_eq(rr_guests_full(6, now), 0);
 	cr_assert_eq(rr_guests_full(7, now), now + RR_SEC, "those at the door may say nothing, too");
 }
+
+static unsigned long pages_mapped(void)
+{
+	unsigned long n = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	cr_assert(f && fscanf(f, "%lu", &n) == 1);
+	fclose(f);
+	return n;
+}
+
+/* First no page can be had for what it listens to, then no slab for its connection. */
+Test(conn_native, without_memory_there_is_no_listener)
+{
+	struct rlimit old, few;
+	struct sockaddr_in6 own;
+	struct rr_conn *l, *last;
+	int fd = listening(AF_INET, &own);
+	unsigned long before;
+
+	while (last = rr_slab_get(true, -1), last && last->index % 64 != 63)
+		;
+	cr_assert_eq(getrlimit(RLIMIT_AS, &old), 0);
+	for (int i = 0; i < 3; i++) {
+		before = pages_mapped();
+		few = (struct rlimit){ i ? (before + 1) * (unsigned long)getpagesize() : 4096, old.rlim_max };
+		cr_assert_eq(setrlimit(RLIMIT_AS, &few), 0);
+		if (i == 0)
+			rr_slab_put(last);
+		l = rr_conn_listener(fd);
+		setrlimit(RLIMIT_AS, &old);
+		if (i == 0)
+			cr_assert_eq(rr_slab_get(true, -1), last, "it was left alone");
+		cr_assert_null(l);
+		cr_assert_eq(pages_mapped(), before, "what it had is given back");
+	}
+	l = rr_conn_listener(fd);
+	cr_assert(l);
+	rr_conn_close(l, fd);
+	rr_conn_free(l);
+	close(fd);
+}
