@@ -485,8 +485,8 @@ void rr_rundir_sweep(const char *path, bool thorough)
 
 /* --- /proc --- */
 
-/* Reads the beginning of /proc/PID/what (pid 0: this process), terminated. False, with "": it
- * cannot be read. */
+/* Reads the beginning of /proc/PID/what (pid 0: this process), terminated. False: nothing could
+ * be read, and buf may be as it was. */
 static bool read_proc_head(int pid, const char *what, char *buf, unsigned size)
 {
 	char path[40];

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "tests/unit/rundir.h"
 
@@ -234,6 +235,32 @@ Test(rundir_names, what_is_retired_gets_a_name_of_its_own)
 	close(fd);
 }
 
+static long seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec;
+}
+
+Test(rundir_names, what_is_retired_has_died_now)
+{
+	char name[60];
+	long before;
+	int fd;
+
+	cr_assert(rr_rundir_use(dir));
+	fd = rr_rundir_open(dir, NULL);
+	do {
+		touch("77.1");
+		before = seconds();
+		cr_assert(rr_rundir_retire(fd, "77.1"));
+	} while (seconds() != before);
+	snprintf(name, sizeof(name), "77.1.%ld", before);
+	cr_assert(exists(name));
+	close(fd);
+}
+
 /* Others may fill a directory that they can write to: of that one a start looks at some 256 names, of ours at all. */
 Test(rundir_names, a_start_walks_over_few_names_where_others_can_make_them)
 {
@@ -310,4 +337,28 @@ Test(rundir_names, the_ticks_are_found_behind_any_name)
 	}
 	rr_proc_comm(dead_pid(), comm, sizeof(comm));
 	cr_assert_str_eq(comm, "");
+}
+
+/* What was read before is still on the stack. */
+Test(rundir_names, without_a_descriptor_nothing_is_known_of_a_process)
+{
+	struct rlimit old, none;
+	char comm[32] = "x", other[32] = "x";
+	uint64_t own[2], ticks[2];
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	none = (struct rlimit){ 0, old.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &old);
+	ticks[0] = rr_proc_ticks(0);
+	setrlimit(RLIMIT_NOFILE, &none);
+	ticks[1] = rr_proc_ticks(0);
+	setrlimit(RLIMIT_NOFILE, &old);
+	own[0] = rr_proc_own(comm, sizeof(comm));
+	setrlimit(RLIMIT_NOFILE, &none);
+	own[1] = rr_proc_own(comm, sizeof(comm));
+	rr_proc_comm(0, other, sizeof(other));
+	setrlimit(RLIMIT_NOFILE, &old);
+	cr_assert(ticks[0] && own[0] == ticks[0]);
+	cr_assert(ticks[1] == 0 && own[1] == 0);
+	cr_assert(comm[0] == 0 && other[0] == 0);
 }
