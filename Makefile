@@ -152,6 +152,7 @@ test_conn_steps_LD := $(foreach f,carrier_withdraw carrier_free carrier_establis
     carrier_offer os_random upgrade_spoken pace_establish,-Wl$(comma)--wrap=rr_$f)
 test_conn_steps_client_LD := $(test_conn_steps_LD)
 test_conn_steps_along_LD := $(test_conn_steps_LD)
+test_conn_steps_server_LD := $(test_conn_steps_LD)
 test_rundir_LD := -Wl,--wrap=mkdir
 test_statseg_LD := -Wl,--wrap=mmap
 test_accept_LD := -Wl,--wrap=rr_os_nap
