@@ -30,6 +30,8 @@ Test(learned, the_mean_of_calls_is_learned)
 	cr_assert_eq(rr_learned_usual(&a, 5).calls, 100);
 	rr_learned_end(&a, 5, 100);
 	cr_assert_eq(rr_learned_usual(&a, 5).calls, 100, "it stays there");
+	rr_learned_end(&a, 5, 0);
+	cr_assert_eq(rr_learned_usual(&a, 5).calls, 100, "who makes no call says nothing of those who do");
 	rr_learned_end(&a, 5, 20);
 	cr_assert_eq(rr_learned_usual(&a, 5).calls, 80);
 	rr_learned_end(&a, 6, 90);
@@ -48,6 +50,22 @@ Test(learned, the_mean_of_calls_is_learned)
 	a = place(2);
 	rr_learned_ours(&a, true);
 	cr_assert(rr_learned_is_ours(&a) && rr_learned_most(&a).calls == 0);
+}
+
+/* Whether to look again: soon, later, and then at each so many. */
+Test(learned, what_is_known_is_looked_at_again_now_and_then)
+{
+	struct sockaddr_in6 a = place(1);
+
+	cr_assert_not(rr_learned_usual(&a, 5).again);
+	for (uint32_t n = 1; n <= 3 * AGAIN; n++) {
+		rr_learned_end(&a, 5, 7);
+		cr_assert_eq(rr_learned_usual(&a, 5).again, n == SOON || n == LATER || n % AGAIN == 0, "%u", n);
+		cr_assert_eq(rr_learned_most(&a).again, rr_learned_usual(&a, 5).again);
+	}
+	a = place(2);
+	rr_learned_end(&a, 5, 7);
+	cr_assert_eq(rr_learned_usual(&a, 5).again, SOON == 1, "each is counted on its own");
 }
 
 Test(learned, a_mean_never_becomes_none)
