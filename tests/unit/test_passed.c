@@ -5,6 +5,7 @@
 
 #include "core/base/os.h"
 #include "core/conn/base/price.h"
+#include "core/conn/first.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "tests/unit/played_clock.h"
 
@@ -121,4 +122,22 @@ Test(passed, with_an_offer_under_way_a_call_is_not_timed)
 	comes(44);
 	cr_assert_eq(c.alone_since, 0);
 	takes(LONG);
+}
+
+/* The first bytes make of a client's connection one that is looked at; what goes later changes nothing but the counts. */
+Test(passed, what_goes_later_is_only_counted)
+{
+	struct iovec v = { record, sizeof(record) };
+
+	for (int server = 0; server < 2; server++) {
+		begin();
+		c.face.server = server;
+		c.out.records = !server;
+		rr_conn_turn(&c, RR_S_ASKED);
+		rr_conn_went_out(&c, &v, 1, 44);
+		cr_assert(rr_conn_st(&c) == RR_S_ASKED && !c.called);
+		cr_assert(c.out.records == 1 + !server && c.out.bytes == 44 && c.in.bytes == 0);
+		rr_conn_came_in(&c, &v, 1, 44);
+		cr_assert(c.in.records == 1 && c.in.bytes == 44);
+	}
 }
