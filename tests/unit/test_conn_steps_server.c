@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server's steps of an upgrade whose offer goes along with a call, and what an offer from this host is told that no
  * provider can be used for. */
+#include <stdarg.h>
+
 #include "tests/unit/conn_steps.h"
 
 TestSuite(conn_steps_server, .init = begin, .timeout = 60);
