@@ -179,6 +179,7 @@ test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched a
 test_conn_wait_LD := $(foreach f,spin_time spin_yields spin_learn spin_look_around tell_look tell_wakes tell_doing,-Wl$(comma)--wrap=rr_$f)
 test_conn_exit_LD := $(foreach f,conn_each_carried os_nap lock_try_held conn_free conn_procs handback_exit conn_settle_until,-Wl$(comma)--wrap=rr_$f)
 test_settle_LD := $(foreach f,eng_shown eng_calls_unread drv_progress drv_reclaim drv_drain thread conn_free,-Wl$(comma)--wrap=rr_$f)
+test_conn_tapped_LD := $(foreach f,sent delivered posted received,-Wl$(comma)--wrap=rr_tap_$f)
 test_tap_LD := $(foreach f,cap_wants_rdma cap_begin cap_put cap_room cap_end pool_at,-Wl$(comma)--wrap=rr_$f)
 test_relay_LD := $(foreach f,rr_conn_recv rr_conn_send rr_conn_arm rr_conn_disarm rr_conn_fds rr_conn_hold rr_conn_free rr_carrier_free \
     rr_loopback_reset rr_anchor_poll rr_thread mmap munmap,-Wl$(comma)--wrap=$f)
