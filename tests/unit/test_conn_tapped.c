@@ -92,7 +92,9 @@ Test(conn_tapped, each_message_and_each_record_is_told_of_once_while_somebody_as
 	rr_drv_progress(p.server.c->share);
 	cr_assert(!k.sent && !k.delivered && !k.posted && !k.received);
 	desk.ask = 0;
-	passes(rr_test_call(out, 5, 20, 1));
-	cr_assert(!k.sent && !k.delivered && !k.posted && !k.received);
+	for (int i = 0; i < 2; i++) {
+		passes(rr_test_call(out, 5, i ? 300000 : 20, 1));
+		cr_assert(!k.sent && !k.delivered && !k.posted && !k.received);
+	}
 	teardown();
 }
