@@ -103,7 +103,7 @@ bool __wrap_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx
 bool __wrap_rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token, int fd)
 {
 	(void)c;
-	(void)fd;
+	cr_assert_neq(fd, 0, "a socket, or none: this is standard input");
 	cr_assert_null(token);
 	memset(p, 0, sizeof(*p));
 	return !t.no_params;
