@@ -359,6 +359,7 @@ Test(conn_cross, what_comes_by_tcp_is_read_record_by_record)
 				cr_assert_eq(reads(steps[s], MSG_PEEK), crosses ? RR_CROSSED : (ssize_t)n, "%zu at %zu", n, at);
 				cr_assert(done == n && !memcmp(got, want + at, n));
 				rc = reads(steps[s], 0);
+				cr_assert_gt(k.asked, 0, "who has what was asked for asks for nothing more");
 				cr_assert_eq(done, n, "%zu of %zu at %zu", done, n, at);
 				cr_assert_eq(rc, crosses && at + n == 300 ? RR_CROSSED : (ssize_t)n);
 				cr_assert_eq(memcmp(got, want + at, n), 0);
@@ -372,6 +373,36 @@ Test(conn_cross, what_comes_by_tcp_is_read_record_by_record)
 			else
 				cr_assert_eq(reads(10, 0), -EAGAIN);
 		}
+}
+
+Test(conn_cross, a_read_that_ends_where_the_direction_crosses_has_its_bytes_alone)
+{
+	for (size_t n = 299; n <= 1000; n = n < 301 ? n + 1 : n + 699) {
+		struct iovec v = { got, n };
+
+		afresh();
+		come(3, 100);
+		mark_comes();
+		rr_cross_told(sh, RR_IMM_CROSS | 3);
+		cr_assert_eq(rr_stream_recv(sh, fd, &v, 1, MSG_PEEK), (ssize_t)rr_min(n, (size_t)300));
+		cr_assert_eq(rr_stream_recv(sh, fd, &v, 1, 0), (ssize_t)rr_min(n, (size_t)300));
+		cr_assert_eq(sh->rx.way, n < 300 ? RR_WAY_IN_CROSSING : RR_WAY_IN_RDMA);
+	}
+}
+
+/* What looks like the place of the mark may be the app's still. */
+Test(conn_cross, before_the_end_mark_all_bytes_are_the_apps)
+{
+	come(3, 100);
+	rr_cross_told(sh, RR_IMM_CROSS | 3);
+	cr_assert_eq(sh->rx.way, RR_WAY_IN_CROSSING);
+	cr_assert(reads(1000, MSG_PEEK) == RR_CROSSED && done == 300);
+	k.have = RR_MARK_LEN - 1;
+	cr_assert(reads(1000, MSG_PEEK) == RR_CROSSED && done == RR_MARK_LEN - 1);
+	k.have = RR_MARK_LEN;
+	cr_assert(reads(1000, MSG_PEEK) == RR_CROSSED && done == RR_MARK_LEN);
+	mark_comes();
+	cr_assert(reads(1000, MSG_PEEK) == RR_CROSSED && done == RR_MARK_LEN);
 }
 
 /* Between hosts the announcement may come after the end mark. */
