@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When this end follows a peer that goes back to TCP, and what it sends by TCP first. */
+#include <errno.h>
+
 #include "tests/unit/conn_played.h"
 
 TestSuite(hatch, .timeout = 60);
@@ -75,4 +77,70 @@ Test(hatch, a_hatch_that_cannot_be_said_ends_the_connection)
 	pl.on_say.first = -EIO;
 	cr_assert_eq(rr_hatch_open(sh, RR_R_FORKED), -ECONNRESET);
 	cr_assert(rr_link_is_dead(sh) && reported(sh) == RR_R_DEVICE && rr_tx_is_rdma(sh));
+}
+
+/* --- what goes by TCP first --- */
+
+static struct rr_os os;
+static uint8_t went[200];
+static size_t went_len, takes;
+static int send_errno;
+
+static ssize_t sending(int fd, const void *from, size_t len, int flags)
+{
+	size_t n = rr_min(len, takes);
+
+	cr_assert(fd == p.client.fd && flags == (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE));
+	if (send_errno) {
+		errno = send_errno;
+		return -1;
+	}
+	memcpy(went + went_len, from, n);
+	went_len += n;
+	return (ssize_t)n;
+}
+
+/* What was collected of a record goes as a fragment of its own, and the header of the app's fragment goes on behind it. */
+Test(hatch, what_was_collected_goes_out_first_however_little_the_kernel_takes)
+{
+	static const uint8_t head[] = { 0, 0, 0, 10 }, tail[] = { 0x80, 0, 0, 77 };
+	const struct rr_os *real;
+	int64_t buf;
+	uint32_t used;
+
+	for (takes = 1; takes < 20; takes++) {
+		called_back(RR_CAP_HATCH);
+		real = rr_os;
+		os = *rr_os;
+		os.send = sending;
+		rr_os = &os;
+		went_len = 0;
+		used = sh->pool.used;
+		buf = rr_pool_alloc(&sh->pool, 10);
+		cr_assert_geq(buf, 0);
+		sh->tx.buf = (uint32_t)buf;
+		sh->tx.len = 10;
+		for (uint32_t i = 0; i < 10; i++)
+			*rr_pool_at(&sh->pool, sh->tx.buf, i, &(size_t){ 0 }) = (uint8_t)(i + 50);
+		sh->tx.rm.left = 77;
+		sh->tx.rm.last = true;
+		cr_assert_eq(rr_hatch_open(sh, RR_R_HATCH), 0);
+		send_errno = EAGAIN;
+		cr_assert_eq(rr_hatch_flush(sh, p.client.fd), -EAGAIN);
+		send_errno = EPIPE;
+		cr_assert_eq(rr_hatch_flush(sh, p.client.fd), -EPIPE);
+		cr_assert(went_len == 0 && sh->tx.buf == (uint32_t)buf);
+		send_errno = 0;
+		cr_assert_eq(rr_hatch_flush(sh, p.client.fd), RR_CONN_KERNEL);
+		cr_assert_eq(went_len, 18);
+		cr_assert(!memcmp(went, head, 4) && !memcmp(went + 14, tail, 4));
+		for (int i = 0; i < 10; i++)
+			cr_assert_eq(went[4 + i], i + 50);
+		cr_assert(sh->tx.buf == RR_BUF_NONE && sh->tx.len == 0 && sh->pool.used == used);
+		cr_assert_eq(rr_hatch_flush(sh, p.client.fd), RR_CONN_KERNEL);
+		cr_assert_eq(went_len, 18, "once");
+		rr_os = real;
+		rr_pair_close(&p);
+		memset(&pl, 0, sizeof(pl));
+	}
 }

@@ -27,6 +27,14 @@ Test(rundir_names, opening_tells_whether_others_can_make_names_there)
 		cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 		close(fd);
 	}
+	close(0);	/* the least descriptor is one as well */
+	shared = true;
+	cr_assert_eq(rr_rundir_open(dir, &shared), 0);
+	cr_assert(shared);
+	chmod(dir, 0700);
+	close(0);
+	cr_assert_eq(rr_rundir_open(dir, &shared), 0);
+	cr_assert_not(shared);
 	rmdir(dir);
 	for (int was = 0; was < 2; was++) {
 		shared = was;
