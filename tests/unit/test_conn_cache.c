@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "core/conn/conn.h"
 #include "core/conn/base/cache.c"
 #include "core/conn/enter.h"
 
@@ -144,7 +145,8 @@ Test(conn_cache, a_host_has_so_many_slots)
 Test(conn_cache, a_child_may_look_whoever_was_inside)
 {
 	add(1, 10, 100);
-	rr_cache_forked();
+	cr_assert_eq(rr_lock_try(&lock), 0);
+	rr_conn_fork_child();
 	cr_assert(known(1, 10, 50));
 }
 

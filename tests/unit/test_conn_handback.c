@@ -142,6 +142,57 @@ Test(conn_family, what_has_vanished_goes_back_unasked)
 	rr_pair_close(&p);
 }
 
+/* Whatever the parent's threads were doing with it: they are not there. */
+Test(conn_family, a_child_has_the_connection_as_if_nobody_was_in_it)
+{
+	struct rr_conn *c = p.server.c;
+	pid_t pid = -1;
+
+	rr_conn_fork_prepare();
+	cr_assert_eq(rr_lock_try(&c->lock), 0);
+	c->half = 1;
+	atomic_store(&c->sleepers, 3);
+	atomic_store(&c->rest, 7);
+	c->lingers = true;
+	pid = fork();
+	if (!pid) {
+		rr_conn_fork_child();
+		holds(rr_lock_try(&c->lock) == 0);
+		holds(c->half == 0 && c->sleepers == 0 && c->rest == 0 && !c->lingers);
+		_exit(0);
+	}
+	rr_conn_fork_parent();
+	rr_lock_drop(&c->lock);
+	c->half = 0;
+	atomic_store(&c->sleepers, 0);
+	atomic_store(&c->rest, 0);
+	c->lingers = false;
+	cr_assert_eq(status(pid), 0);
+	rr_pair_close(&p);
+}
+
+/* It is known by its pid, since most processes end without closing anything. */
+Test(conn_family, a_child_that_has_died_is_one_process_less)
+{
+	struct rr_share *sh = p.server.c->share;
+	uint32_t before = rr_conn_procs(sh);
+	int go[2], st;
+	pid_t pid;
+
+	cr_assert_eq(pipe(go), 0);
+	pid = forks(&p.client, &p.server);
+	if (!pid) {
+		close(go[1]);
+		(void)!read(go[0], &st, 1);
+		_exit(0);
+	}
+	cr_assert_eq(rr_conn_procs(sh), before + 1);
+	close(go[1]);
+	cr_assert_eq(waitpid(pid, &st, 0), pid);
+	cr_assert_eq(rr_conn_procs(sh), before);
+	rr_pair_close(&p);
+}
+
 /* Asked for by a descriptor, which is closed when the door's thread is done with it. */
 static void is_asked_for(struct rr_share *sh)
 {

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/conn/conn.h"
 #include "core/base/compiler.h"
 #include "core/conn/base/base.h"
 #include "tests/unit/conn_pair.h"
@@ -222,7 +223,7 @@ Test(conn_plainwait, a_forked_child_sleeps_nowhere)
 	cr_assert(rr_plainwait_add(&w, c));
 	pid = fork();
 	if (pid == 0) {
-		rr_plainwait_forked();
+		rr_conn_fork_child();
 		_exit(rr_plainwait_has(c));
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);

@@ -191,3 +191,18 @@ Test(conn_standing, what_the_app_shuts_itself_rings_where_the_thread_sleeps, .in
 	cr_assert_eq(rr_conn_shutdown(c, p.server.fd, SHUT_RD), 0);
 	cr_assert(bell_rings(c));
 }
+
+/* A child has the connections, and no thread that sleeps on them. */
+Test(conn_standing, a_child_has_no_standing_wait)
+{
+	struct rr_conn *a = resting();
+
+	cr_assert(rr_conn_stands(a, 1));
+	rr_standing_begin();
+	cr_assert(rr_standing_sleeps(a));
+	rr_conn_fork_child();
+	cr_assert_eq(rr_standing_at(a), UINT32_MAX);
+	a->rest = 8;
+	cr_assert(rr_conn_stands(a, 1));
+	cr_assert_not(rr_standing_sleeps(a));
+}

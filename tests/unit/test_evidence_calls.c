@@ -319,7 +319,7 @@ Test(evidence_calls, a_handler_inside_changes_nothing)
 static void in_child(void)
 {
 	inside++;
-	rr_evidence_forked();
+	rr_conn_fork_child();
 	k.connect_errno = 0;
 	cr_assert(looks("127.0.0.1", 2050));
 	k.connect_errno = ECONNREFUSED;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/conn/conn.h"
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
@@ -170,7 +171,7 @@ static int forks_inside(struct rr_conn *it RR_UNUSED)
 	int st;
 
 	if (!fork()) {
-		rr_half_forked();
+		rr_conn_fork_child();
 		rr_half_add(&c[5], false);
 		_exit(c[5].half == 1 && rr_half_due() == c[5].deadline ? 0 : 1);
 	}
@@ -194,7 +195,7 @@ Test(half, a_child_has_none)
 
 	add(0, 100, false);
 	add(1, 100, true);
-	rr_half_forked();
+	rr_conn_fork_child();
 	cr_assert_eq(rr_half_due(), 0);
 	cr_assert_eq(pick(1000, 1000, &got), -ESRCH);
 	cr_assert_eq(norder, 0);

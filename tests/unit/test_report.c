@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "core/conn/conn.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/stats.h"
@@ -289,7 +290,7 @@ Test(report, a_childs_count_begins_anew)
 	rr_report_none(false, RR_R_POLICY);
 	for (int i = 0; i < 3; i++)
 		rr_report_close(c);
-	rr_report_forked();
+	rr_conn_fork_child();
 	rr_report_client(c, FD);
 	cr_assert(made == 0 && looked == 2, "it has made none");
 	gives = true;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "core/conn/conn.h"
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
 
@@ -215,7 +216,7 @@ Test(slab, a_handler_that_interrupted_the_holder_gets_none)
 Test(slab, locks_of_a_parents_threads_are_free_in_the_child)
 {
 	cr_assert(rr_slab_hold() && rr_slab_hold_ends());
-	rr_slab_forked();
+	rr_conn_fork_child();
 	cr_assert(rr_slab_hold() && rr_slab_hold_ends());
 }
 
