@@ -251,6 +251,18 @@ Test(call_further, whether_more_comes_by_the_kernel_it_says)
 	cr_assert_eq(rx.calls, 1);
 }
 
+/* Whether it is the end cannot be told then, so it is not. */
+Test(call_further, while_a_handler_has_interrupted_its_holder_a_peek_looks_again)
+{
+	char buf[10];
+
+	at.c->inq = 3;
+	at.c->busy_from = 1;
+	SAYS(&rx, 3, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 10);
+	cr_assert_eq(rx.calls, 3);
+}
+
 /* --- waiting --- */
 
 static void set_timeout(int option)

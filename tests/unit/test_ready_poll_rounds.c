@@ -75,7 +75,7 @@ static void spin_played(const struct rr_conn *c RR_UNUSED, struct rr_spin *s)
 
 static bool spin_pays, recent;
 static rr_time last_look;
-static int pauses;
+static int pauses, longer;
 static void (*in_spin)(unsigned round);
 enum { STEP = 60, GAP = 100, ROUNDS = 6 };
 
@@ -99,7 +99,7 @@ static bool spin_goes_on(struct rr_spin *s)
 static bool spins_longer(struct rr_spin *s, rr_time deadline)
 {
 	cr_assert(s->want == want && deadline);
-	return false;
+	return longer-- > 0;
 }
 
 static bool recent_played(const struct rr_work *w RR_UNUSED)
@@ -318,6 +318,22 @@ static void news_at_five(unsigned round)
 {
 	if (round == 5)
 		c->ready = POLLIN;
+}
+
+static void news_at_seven(unsigned round)
+{
+	if (round == ROUNDS + 1)
+		c->ready = POLLIN;
+}
+
+Test(ready_poll_rounds, a_spin_that_is_over_goes_on_if_that_is_wanted)
+{
+	spin_pays = true;
+	longer = 1;
+	in_spin = news_at_seven;
+	cr_assert_eq(wait_with(1, 0), 1);
+	ORDER("LNLLL");			/* after 120, 240 and 360; then memory shows it */
+	cr_assert(p[0].revents == POLLIN && c->news_seen == 1 && longer == 0);
 }
 
 Test(ready_poll_rounds, a_spin_looks_at_the_kernel_now_and_then)

@@ -66,6 +66,17 @@ Test(ready_poll_steps, only_those_that_do_not_stay_plain_are_asked)
 	rr_plainwait_end(w.plainwait);
 }
 
+/* The array is longer than what a wait uses of it. */
+Test(ready_poll_steps, what_is_behind_the_last_entry_is_left_alone)
+{
+	make_plain(0);
+	slots[M] = slots[0];
+	places[w.nk] = (struct rr_place){ 1, M };
+	rr_fake_unsure(c[0]);
+	confirm_plain(&w);
+	cr_assert(!slots[0].plain && slots[M].plain && w.plain == 0);
+}
+
 Test(ready_poll_steps, after_a_sleep_those_awake_are_looked_up)
 {
 	for (int i = 0; i < M; i++) {
