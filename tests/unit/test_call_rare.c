@@ -277,6 +277,17 @@ static ssize_t some(struct rr_conn *c, int fd RR_UNUSED, const struct iovec *iov
 	return 1;
 }
 
+/* The last of three does, and the second finds nothing. */
+static ssize_t some_later(struct rr_conn *c, int fd RR_UNUSED, const struct iovec *iov RR_UNUSED, int n RR_UNUSED,
+			  int flags RR_UNUSED)
+{
+	static int attempts;
+
+	attempts++;
+	c->face.changed = attempts == 3;
+	return attempts == 2 ? -EAGAIN : 1;
+}
+
 static int is_dialed(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED, bool wait RR_UNUSED)
 {
 	return 0;
@@ -324,6 +335,10 @@ Test(call_rare, sets_learn_of_what_has_changed_in_any_call)
 	cr_assert(has_seen());
 	cr_assert_eq(rr_wrap_recv(at.fd, two, 2, MSG_WAITALL | MSG_TRUNC), 2);
 	cr_assert(has_seen());
+	rr_fake.recv = some_later;
+	cr_assert_eq(rr_wrap_recv(at.fd, two, 2, MSG_WAITALL | MSG_TRUNC), 2);
+	cr_assert(has_seen());
+	rr_fake.recv = some;
 	cr_assert_eq(rr_wrap_send(at.fd, two, 2, 0), 2);
 	cr_assert(has_seen());
 	cr_assert_eq(rr_wrap_ioctl(at.fd, FIONREAD, &n), 0);

@@ -66,15 +66,34 @@ Test(ready_poll_steps, only_those_that_do_not_stay_plain_are_asked)
 	rr_plainwait_end(w.plainwait);
 }
 
-/* The array is longer than what a wait uses of it. */
-Test(ready_poll_steps, what_is_behind_the_last_entry_is_left_alone)
+/* Entry 0 is the set's, and the arrays are longer than what a wait uses of them. */
+static void put_around(struct rr_slot s)
+{
+	slots[M] = s;
+	places[0] = places[w.nk] = (struct rr_place){ 4, M };
+	fds[4].revents = OLD;
+}
+
+Test(ready_poll_steps, what_is_before_the_first_entry_and_behind_the_last_is_left_alone)
 {
 	make_plain(0);
-	slots[M] = slots[0];
-	places[w.nk] = (struct rr_place){ 1, M };
+	put_around(slots[0]);
 	rr_fake_unsure(c[0]);
 	confirm_plain(&w);
 	cr_assert(!slots[0].plain && slots[M].plain && w.plain == 0);
+	hold(1);
+	put_around((struct rr_slot){ .file = f[3], .conn = c[3], .at = 1, .standing = true });
+	w.standing = 1;
+	recheck_all(&w);
+	cr_assert(w.rechecked == rr_fdt_changes() && w.rechecked != 0);
+	cr_assert(slots[M].file == f[3] && w.standing == 1 && w.others == 0);
+	put_around((struct rr_slot){ .file = f[3], .conn = c[3], .at = 4 });
+	cr_assert_eq(look_ours(&w, false), 0);
+	cr_assert(c[1]->polls == 1 && c[3]->polls == 0 && !slots[M].listed);
+	cr_assert_eq(look_kernel(&w), 0);
+	put_around((struct rr_slot){ .at = 4 });
+	none_of_the_kernels(&w);
+	cr_assert_eq(fds[4].revents, OLD);
 }
 
 Test(ready_poll_steps, after_a_sleep_those_awake_are_looked_up)
