@@ -514,3 +514,79 @@ Test(call_further, behind_a_message_that_was_sent_in_part_none_is_sent)
 	assert_said(rr_wrap_sendmmsg(at.fd, m, 2, 0), 1);
 	cr_assert(m[0].msg_len == 6 && tx.calls == 2);
 }
+
+/* --- what is asked, and how often --- */
+
+static int asked_mode, asked_time;
+
+static int counted_fcntl(int fd, int cmd, ...)
+{
+	asked_mode += cmd == F_GETFL;
+	return fcntl(fd, cmd);
+}
+
+static int counted_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	asked_time += name == SO_RCVTIMEO;
+	return getsockopt(fd, level, name, val, len);
+}
+
+Test(call_further, whether_it_may_wait_and_for_how_long_is_asked_once)
+{
+	char buf[10];
+
+	set_timeout(SO_RCVTIMEO);
+	rr_real.fcntl = counted_fcntl;
+	rr_real.getsockopt = counted_getsockopt;
+	at.c->ready = POLLIN;
+	SAYS(&rx, -EAGAIN, -EAGAIN, -EAGAIN, 5);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 5);
+	cr_assert(rx.calls == 4 && asked_mode == 1 && asked_time == 1, "%d %d", asked_mode, asked_time);
+}
+
+Test(call_further, a_peek_is_content_with_what_it_has_waited_for)
+{
+	char buf[10];
+
+	at.c->ready = POLLIN;
+	at.c->inq = 5;
+	SAYS(&rx, -EAGAIN, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK), 3);
+	cr_assert_eq(rx.calls, 2);
+}
+
+Test(call_further, what_is_discarded_by_the_kernel_needs_no_memory_either)
+{
+	char buf[10] = "untouched";
+	struct pollfd p = { at.fd, POLLIN, 0 };
+
+	cr_assert_eq(write(at.peer, msg, 7), 7);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	SAYS(&rx, 3, -EAGAIN, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL | MSG_TRUNC), 10);
+	cr_assert_str_eq(buf, "untouched");
+	cr_assert_eq(recv(at.fd, buf, 10, MSG_DONTWAIT), -1);
+}
+
+/* Another thread was faster. */
+static ssize_t late_recv(int fd, void *buf, size_t n, int flags)
+{
+	char gone[10];
+
+	cr_assert_eq(recv(fd, gone, 10, MSG_DONTWAIT), 7);
+	cr_assert(flags & MSG_DONTWAIT);
+	return recv(fd, buf, n, flags);
+}
+
+Test(call_further, what_another_has_read_meanwhile_is_not_waited_for)
+{
+	char buf[10];
+	struct pollfd p = { at.fd, POLLIN, 0 };
+
+	cr_assert_eq(write(at.peer, msg, 7), 7);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	rr_real.recv = late_recv;
+	SAYS(&rx, 3, RR_CONN_KERNEL);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC), 3);
+	cr_assert_eq(kept, 0);
+}
