@@ -66,6 +66,16 @@ Test(ready_poll_steps, only_those_that_do_not_stay_plain_are_asked)
 	rr_plainwait_end(w.plainwait);
 }
 
+/* There is no struct rr_plainwait. */
+Test(ready_poll_steps, where_none_is_plain_nobody_is_asked_whether_they_stay_so)
+{
+	hold(0);
+	c[0]->plain = true;
+	rr_fake_unsure(c[0]);
+	confirm_plain(&w);
+	cr_assert(c[0]->plain && !slots[0].listed);
+}
+
 /* Entry 0 is the set's, and the arrays are longer than what a wait uses of them. */
 static void put_around(struct rr_slot s)
 {
