@@ -12,16 +12,19 @@ static bool join_played(struct rr_sock *so, int wake);
 static int rang_played(struct rr_sock **who, int max);
 static bool leave_played(struct rr_sock *so);
 static void activate_played(struct rr_sock *so);
+static bool stands_played(struct rr_conn *of, uint32_t at);
 
 #define rr_restset_join join_played
 #define rr_restset_rang rang_played
 #define rr_restset_leave leave_played
 #define rr_ep_activate activate_played
+#define rr_conn_stands stands_played
 #include "preload/pollrest.c"
 #undef rr_restset_join
 #undef rr_restset_rang
 #undef rr_restset_leave
 #undef rr_ep_activate
+#undef rr_conn_stands
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
@@ -75,6 +78,15 @@ static void activate_played(struct rr_sock *so)
 {
 	cr_assert(so == rr_slot_sock(&slots[0]) || so == container_of(f[0], struct rr_sock, f));
 	activated++;
+}
+
+static struct rr_conn *turns;	/* what the first socket's connection has become by the time that it stands */
+
+static bool stands_played(struct rr_conn *of, uint32_t at)
+{
+	if (turns)
+		container_of(f[0], struct rr_sock, f)->conn = turns;
+	return rr_conn_stands(of, at);
 }
 
 /* --- a wait in which the entry i + 1 has the slot i --- */

@@ -147,6 +147,10 @@ Test(ready_slots, who_stands_at_once)
 	fds[1].fd = fds[2].fd;
 	assert_does_not_stand(0);
 	fds[1].fd = rr_fdt_fd_of(c[0]);
+	turns = c[1];
+	assert_does_not_stand(0);	/* another connection meanwhile */
+	turns = NULL;
+	so->conn = c[0];
 	cr_assert(rr_pollrest_stands(&w, &slots[0], now));
 	cr_assert(slots[0].standing && slots[0].rests && slots[0].conn == c[0] && rr_standing_at(c[0]) == 0);
 	cr_assert(f[0]->refs == 1 && c[0]->sleepers == 0 && w.nk == 1);
