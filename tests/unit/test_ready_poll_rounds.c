@@ -19,6 +19,7 @@ static RR_UNUSED rr_time gap_played(const struct rr_work *w);
 static RR_UNUSED void pause_played(const struct rr_fruitless *f);
 static RR_UNUSED void reset_played(void);
 static RR_UNUSED int nap_played(struct pollfd *fds, rr_time deadline);
+static RR_UNUSED bool find_played(struct rr_work *w, nfds_t ours, void *stack);
 
 #define rr_conn_spin spin_played
 #define rr_spin_begin spin_begins
@@ -30,6 +31,7 @@ static RR_UNUSED int nap_played(struct pollfd *fds, rr_time deadline);
 #define rr_fruitless_pause pause_played
 #define rr_restset_reset reset_played
 #define rr_poll_nap nap_played
+#define rr_pollfind find_played
 #include "preload/ready_poll.c"
 #undef rr_conn_spin
 #undef rr_spin_begin
@@ -41,6 +43,7 @@ static RR_UNUSED int nap_played(struct pollfd *fds, rr_time deadline);
 #undef rr_fruitless_pause
 #undef rr_restset_reset
 #undef rr_poll_nap
+#undef rr_pollfind
 
 #include "tests/lib/ready_test.h"
 #include "tests/unit/played_clock.h"
@@ -532,4 +535,28 @@ Test(ready_poll_rounds, who_naps)
 	nap_says = RR_POLL_ON;
 	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, NULL), 1);
 	cr_assert_eq(naps, 2);
+}
+
+/* --- where the arrays lie --- */
+
+static bool on_stack;
+
+static bool find_played(struct rr_work *w, nfds_t ours, void *stack)
+{
+	on_stack = stack != NULL;
+	return rr_pollfind(w, ours, stack);
+}
+
+Test(ready_poll_rounds, small_arrays_lie_on_the_stack)
+{
+	struct pollfd many[RR_STACK / sizeof(struct pollfd)];
+
+	c->ready = POLLIN;
+	for (nfds_t n = 1; n < rr_array_size(many); n++) {
+		for (nfds_t i = 0; i < n; i++)
+			many[i] = (struct pollfd){ i ? -1 : fd, POLLIN, 0 };
+		cr_assert_eq(rr_poll_wait(many, n, 0, NULL), 1);
+		cr_assert_eq(on_stack, rr_pollfind_size(n, 1) <= RR_STACK, "%d", (int)n);
+	}
+	cr_assert_not(on_stack, "the last ones are larger");
 }
