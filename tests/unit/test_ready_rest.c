@@ -327,6 +327,12 @@ Test(ready_rest, the_shortest_array_of_many_is_kept_too, .timeout = 20)
 	rr_fake_rests_asked = 0;
 	expect_many(RR_POLL_MANY, 0, -1, -1);
 	cr_assert_eq(rr_fake_rests_asked, 0);
+	many[4].events = POLLIN | POLLOUT;	/* one that is asked each time */
+	expect_many(RR_POLL_MANY, 0, -1, -1);
+	errno = ESRCH;
+	expect_many(RR_POLL_MANY, 0, -1, -1);
+	cr_assert_eq(errno, ESRCH);
+	many[4].events = POLLIN;
 	expect_many(RR_POLL_MANY - 1, 0, -1, -1);
 	expect_many(RR_POLL_MANY - 1, 0, -1, -1);
 	cr_assert_geq(rr_fake_rests_asked, 2 * (RR_POLL_MANY - 1));
