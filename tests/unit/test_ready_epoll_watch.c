@@ -200,6 +200,7 @@ Test(ready_epoll_watch, those_that_are_the_kernels_wake_nobody)
 	f.c->arms = 0;
 	rr_ep_activate(sock_of(&f));
 	cr_assert(!v->active && !v->set->kicked && !f.c->arms);
+	cr_assert_eq(v->form, RR_EP_MANAGED, "nothing is changed in the kernel for it");
 	sleepers(w->set, 0);
 	sleepers(v->set, 0);
 }
