@@ -165,9 +165,12 @@ test_ready_epoll_calls_LD := -Wl,--wrap=rr_spin_end
 test_real_direct_LD := -Wl,--wrap=syscall
 test_rawos_LD := -Wl,--wrap=syscall
 test_scratch_LD := -Wl,--wrap=mmap,--wrap=munmap
-test_conn_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \
+native_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \
     carrier_free carrier_establish carrier_call upgrade_carry anchor_poll guests_each guests_full loopback_connect loopback_end \
     drv_fail drv_progress conn_each_carried,-Wl$(comma)--wrap=rr_$f)
+test_conn_doors_LD := $(native_doors_LD)
+test_conn_dials_LD := $(native_doors_LD)
+test_conn_guests_LD := $(native_doors_LD)
 test_conn_cross_LD := $(foreach f,queue_send queue_recv queue_bytes queue_peek_at queue_info queue_unread eng_writable, \
     -Wl$(comma)--wrap=rr_$f)
 test_conn_ready_LD := $(foreach f,eng_writable eng_deadline anchor_check conn_procs,-Wl$(comma)--wrap=rr_$f)
