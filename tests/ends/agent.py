@@ -37,14 +37,18 @@ def connect(port, host='127.0.0.1', family=socket.AF_INET):
     return s
 
 
-def ask(s, xid, body=b'', **kw):
-    """One call; the reply's body. The servers here echo."""
-    s.sendall(call(xid, body, **kw))
-    r = read_rec(s)
+def check_echo(r, xid, body):
+    """Is it the reply of a server that echoes?"""
     if xid_of(r) != xid:
         raise ValueError('reply to %x, not %x' % (xid_of(r), xid))
     if len(r) != 24 + len(body) or not r.endswith(body):
         raise ValueError('%d bytes came back as %d others' % (len(body), len(r) - 24))
+
+
+def ask(s, xid, body=b'', **kw):
+    """One call; the length of the reply's body. The servers here echo."""
+    s.sendall(call(xid, body, **kw))
+    check_echo(read_rec(s), xid, body)
     return len(body)
 
 
@@ -290,9 +294,7 @@ def read_nb(s):
 
 def ask_nb(s, xid, body=b''):
     waits = send_nb(s, call(xid, body))
-    r = read_nb(s)
-    if r[:4] != struct.pack('>I', xid) or r[24:] != body:
-        raise ValueError('%d bytes came back as %d others' % (len(body), len(r) - 24))
+    check_echo(read_nb(s), xid, body)
     return waits
 
 

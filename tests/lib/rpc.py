@@ -96,7 +96,7 @@ def record(msg, fragment=0):
 
 
 def receive_exactly(sock, n):
-    """Takes no more memory than twice what has come: a peer that lies may say any length."""
+    """Takes 64 KiB or twice what has come, and no more: a peer that lies may say any length."""
     buf, at = bytearray(min(n, 1 << 16)), 0
     while at < n:
         if at == len(buf):

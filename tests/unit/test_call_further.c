@@ -419,6 +419,15 @@ Test(call_further, a_time_that_is_over_after_a_nap_is_over)
 	cr_assert_eq(at.c->arms, 1);
 }
 
+/* Seven bytes that are not carried. */
+static void comes_by_the_kernel(void)
+{
+	struct pollfd p = { at.fd, POLLIN, 0 };
+
+	cr_assert_eq(write(at.peer, msg, 7), 7);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+}
+
 static int interrupted_sleep(struct pollfd *p RR_UNUSED, nfds_t n RR_UNUSED, const struct timespec *left RR_UNUSED,
 			     const sigset_t *mask RR_UNUSED)
 {
@@ -429,10 +438,8 @@ static int interrupted_sleep(struct pollfd *p RR_UNUSED, nfds_t n RR_UNUSED, con
 Test(call_further, a_signal_while_the_kernel_finishes_leaves_what_it_has)
 {
 	char buf[10];
-	struct pollfd p = { at.fd, POLLIN, 0 };
 
-	cr_assert_eq(write(at.peer, msg, 7), 7);
-	cr_assert_eq(poll(&p, 1, 10000), 1);
+	comes_by_the_kernel();
 	rr_real.ppoll = interrupted_sleep;
 	SAYS(&rx, 3, RR_CONN_KERNEL);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL), 3);
@@ -558,10 +565,8 @@ Test(call_further, a_peek_is_content_with_what_it_has_waited_for)
 Test(call_further, what_is_discarded_by_the_kernel_needs_no_memory_either)
 {
 	char buf[10] = "untouched";
-	struct pollfd p = { at.fd, POLLIN, 0 };
 
-	cr_assert_eq(write(at.peer, msg, 7), 7);
-	cr_assert_eq(poll(&p, 1, 10000), 1);
+	comes_by_the_kernel();
 	SAYS(&rx, 3, -EAGAIN, RR_CONN_KERNEL);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_WAITALL | MSG_TRUNC), 10);
 	cr_assert_str_eq(buf, "untouched");
@@ -581,10 +586,8 @@ static ssize_t late_recv(int fd, void *buf, size_t n, int flags)
 Test(call_further, what_another_has_read_meanwhile_is_not_waited_for)
 {
 	char buf[10];
-	struct pollfd p = { at.fd, POLLIN, 0 };
 
-	cr_assert_eq(write(at.peer, msg, 7), 7);
-	cr_assert_eq(poll(&p, 1, 10000), 1);
+	comes_by_the_kernel();
 	rr_real.recv = late_recv;
 	SAYS(&rx, 3, RR_CONN_KERNEL);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_TRUNC), 3);

@@ -176,19 +176,18 @@ Test(conn_family, a_child_that_has_died_is_one_process_less)
 {
 	struct rr_share *sh = p.server.c->share;
 	uint32_t before = rr_conn_procs(sh);
-	int go[2], st;
+	int go[2];
 	pid_t pid;
 
 	cr_assert_eq(pipe(go), 0);
 	pid = forks(&p.client, &p.server);
 	if (!pid) {
 		close(go[1]);
-		(void)!read(go[0], &st, 1);
-		_exit(0);
+		_exit(read(go[0], &pid, 1) != 0);
 	}
 	cr_assert_eq(rr_conn_procs(sh), before + 1);
 	close(go[1]);
-	cr_assert_eq(waitpid(pid, &st, 0), pid);
+	cr_assert_eq(status(pid), 0);
 	cr_assert_eq(rr_conn_procs(sh), before);
 	rr_pair_close(&p);
 }

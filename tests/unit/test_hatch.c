@@ -17,6 +17,12 @@ static void called_back(uint32_t caps)
 	pl.on_say.first = 1;
 }
 
+static void ends(void)
+{
+	rr_pair_close(&p);
+	memset(&pl, 0, sizeof(pl));
+}
+
 static void follows(bool does)
 {
 	uint64_t hatches = sh->qp->count->v[RR_C_hatches];
@@ -30,8 +36,7 @@ static void follows(bool does)
 		cr_assert(rr_tx_is_tcp(sh) && pl.kicks == 1);
 	}
 	cr_assert(rr_link_is_up(sh) || !does);
-	rr_pair_close(&p);
-	memset(&pl, 0, sizeof(pl));
+	ends();
 }
 
 Test(hatch, who_is_called_back_follows_if_it_can)
@@ -71,8 +76,7 @@ Test(hatch, a_hatch_that_cannot_be_said_ends_the_connection)
 	cr_assert_eq(rr_hatch_open(sh, RR_R_FORKED), -ECONNRESET);
 	cr_assert(rr_link_is_dead(sh) && reported(sh) == RR_R_FORKED && pl.says == 0);
 	cr_assert_eq(sh->qp->count->v[RR_C_hatches], 0);
-	rr_pair_close(&p);
-	memset(&pl, 0, sizeof(pl));
+	ends();
 	called_back(RR_CAP_HATCH);
 	pl.on_say.first = -EIO;
 	cr_assert_eq(rr_hatch_open(sh, RR_R_FORKED), -ECONNRESET);
@@ -140,7 +144,6 @@ Test(hatch, what_was_collected_goes_out_first_however_little_the_kernel_takes)
 		cr_assert_eq(rr_hatch_flush(sh, p.client.fd), RR_CONN_KERNEL);
 		cr_assert_eq(went_len, 18, "once");
 		rr_os = real;
-		rr_pair_close(&p);
-		memset(&pl, 0, sizeof(pl));
+		ends();
 	}
 }

@@ -202,8 +202,10 @@ Test(settle, at_exit_what_is_unread_is_waited_for)
 	sh.lock.word = 0;
 }
 
-static void at_once(unsigned looks)
+/* It is over when the call returns, after so many looks. */
+static void closes_at_once(unsigned looks)
 {
+	rr_conn_settle(&c, then);
 	cr_assert(k.thens == 1 && k.threads == 0 && !c.lingers && c.refs == 1 && k.looks == looks, "%u", k.looks);
 	begin();
 }
@@ -211,27 +213,21 @@ static void at_once(unsigned looks)
 Test(settle, close_looks_a_while_itself)
 {
 	k.settles = true;
-	rr_conn_settle(&c, then);
-	at_once(1);
+	closes_at_once(1);
 	k.upto = 150;
-	rr_conn_settle(&c, then);
-	at_once(150);
+	closes_at_once(150);
 	k.shown = k.settles = true;
 	k.upto = 200;
-	rr_conn_settle(&c, then);
-	at_once(200);
+	closes_at_once(200);
 	/* Of a link that is gone nothing is waited for, read or not. */
 	k.shown = true;
 	sh.link = RR_LINK_LOST;
-	rr_conn_settle(&c, then);
-	at_once(1);
+	closes_at_once(1);
 	k.shown = k.loses = true;
 	k.upto = 9;
-	rr_conn_settle(&c, then);
-	at_once(9);
+	closes_at_once(9);
 	ops.settle = NULL;
-	rr_conn_settle(&c, then);
-	at_once(0);
+	closes_at_once(0);
 	k.settles = true;
 	rr_conn_settle(&c, NULL);
 	cr_assert(k.thens == 0 && k.looks == 1 && k.threads == 0);
@@ -286,8 +282,7 @@ Test(settle, without_a_thread_it_ends_as_it_is)
 {
 	k.no_thread = -EAGAIN;
 	for (int i = 0; i < 100; i++) {
-		rr_conn_settle(&c, then);
-		at_once(200);
+		closes_at_once(200);
 		k.no_thread = -EAGAIN;
 	}
 	c.refs = 0;		/* it is being freed */
@@ -308,14 +303,12 @@ Test(settle, so_many_threads_there_are_at_most)
 		run = k.run;
 	}
 	begin();
-	rr_conn_settle(&c, then);
-	at_once(200);
+	closes_at_once(200);
 	k.settles = true;
 	c.refs = 2;
 	run(&c);
 	begin();
 	goes_on();
 	begin();
-	rr_conn_settle(&c, then);
-	at_once(200);
+	closes_at_once(200);
 }
