@@ -213,10 +213,21 @@ $(UNIT): $(UNITDIR)/tests/unit/%: $(BUILD)/obj/mini/tests/unit/%.o $(BUILD)/obj/
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(UNITLD) $($(*F)_LD) -pthread
 else
-$(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
+$(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a $(BUILD)/tests/unit/git2/made
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(UNITLD) $($(*F)_LD) -lcriterion -pthread
+	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(UNITLD) $($(*F)_LD) -lcriterion -pthread \
+	    -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/git2'
+
+# Criterion runs each test in a process of its own, and that loads 22 libraries, 15 of them for libgit2, which compares the
+# strings of an assertion eq(str, ...) that does not hold. No test has one; a library by the same name without anything in
+# it halves the CPU time of all tests.
+$(BUILD)/tests/unit/git2/made:
+	@mkdir -p $(@D)
+	$(Q)criterion=$$($(CC) -print-file-name=libcriterion.so); \
+	    name=$$(readelf -d $$criterion | sed -n 's/.*(NEEDED).*\[\(libgit2\.[^]]*\)\]/\1/p'); [ -z "$$name" ] || \
+	    nm -D --undefined-only $$criterion | awk '$$NF ~ /^git_/ { sub(/@.*/, "", $$NF); print "int " $$NF "(void) { return -1; }" }' | \
+	    $(CC) -x c - -shared -fPIC -o $(@D)/$$name -Wl,-soname,$$name && touch $@
 endif
 
 $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
