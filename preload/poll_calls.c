@@ -13,7 +13,7 @@
 static bool any_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].fd >= 0 && rr_fdt_has(fds[i].fd))
+		if (rr_fdt_has(fds[i].fd))
 			return true;
 	return false;
 }

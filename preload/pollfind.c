@@ -76,7 +76,7 @@ static bool fill_slot(struct rr_work *w, struct rr_slot *s, rr_time now)
 static void look_up_entry(struct rr_work *w, uint32_t at, uint32_t slot, rr_time now)
 {
 	int fd = w->fds[at].fd;
-	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
+	struct rr_file *f = rr_fdt_peek(fd);
 	uint32_t n = slot == RR_NO_SLOT ? (uint32_t)w->nslots : slot;
 	struct rr_slot *s;
 

@@ -19,7 +19,7 @@ struct plain {
 /* Is the kernel's word enough for fd? A connection is noted in w->wait. */
 static bool is_plain(struct plain *w, int fd)
 {
-	struct rr_file *f = fd < 0 ? NULL : rr_fdt_peek(fd);
+	struct rr_file *f = rr_fdt_peek(fd);
 	struct rr_conn *c = rr_file_conn(f);
 
 	if (c)

@@ -617,7 +617,7 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	nfds_t ours = 0;
 
 	for (nfds_t i = 0; i < n; i++)
-		ours += fds[i].fd >= 0 && rr_fdt_has(fds[i].fd);
+		ours += rr_fdt_has(fds[i].fd);
 	return ours;
 }
 
@@ -627,7 +627,7 @@ static void meet_entries(const struct pollfd *fds, nfds_t n)
 	struct rr_sock *so;
 
 	for (nfds_t i = 0; i < n; i++) {
-		struct rr_file *f = fds[i].fd < 0 ? NULL : rr_fdt_peek(fds[i].fd);
+		struct rr_file *f = rr_fdt_peek(fds[i].fd);
 
 		if (f && rr_unmet_file(f) && rr_conn_at(fds[i].fd, &so))
 			rr_file_put(&so->f);

@@ -27,7 +27,7 @@ static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
 
 	if (at < 0)
 		return -EINVAL;		/* not a file */
-	while (done < n) {
+	do {
 		want = pread64(in, buf, rr_min(n - done, room), at);
 		if (want <= 0) {
 			r = want < 0 ? -errno : 0;
@@ -38,9 +38,7 @@ static ssize_t copy_file(int out, int in, off64_t *off, size_t n)
 			break;
 		done += (size_t)r;
 		at += r;
-		if (r < want)
-			break;
-	}
+	} while (r == want && done < n);
 	if (!done)
 		return r;
 	if (off)

@@ -5,8 +5,10 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char *page;	/* the second of four, of which the first and the last are not there */
@@ -23,6 +25,25 @@ static void setup(void)
 }
 
 TestSuite(appmem, .init = setup);
+
+/* How often the kernel is asked (the Makefile wraps this). */
+static int asked;
+
+long __real_syscall(long n, ...);
+long __wrap_syscall(long n, ...);
+
+long __wrap_syscall(long n, ...)
+{
+	va_list ap;
+	long a[4];
+
+	va_start(ap, n);
+	for (int i = 0; i < 4; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	asked += n == SYS_rt_sigprocmask;
+	return __real_syscall(n, a[0], a[1], a[2], a[3]);
+}
 
 static bool readable(const char *p, size_t len)
 {
@@ -45,6 +66,13 @@ Test(appmem, both_ends_of_a_piece_are_looked_at)
 	cr_assert_not(readable(page + 2 * size, 1));
 	cr_assert_not(readable(page, SIZE_MAX), "it goes round");
 	cr_assert_not(readable((const char *)64, 1));
+}
+
+Test(appmem, one_look_is_enough_within_a_page)
+{
+	cr_assert(readable(page, 1) && asked == 1);
+	cr_assert(readable(page, size) && asked == 2);
+	cr_assert(readable(page, size + 1) && asked == 4);
 }
 
 Test(appmem, every_piece_counts_but_empty_ones)

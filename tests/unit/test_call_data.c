@@ -355,6 +355,10 @@ Test(call_data, several_are_received_until_it_is_late)
 	cr_assert(!now.tv_sec && !now.tv_nsec);
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, 0, &late), 4);
 	cr_assert(late.tv_sec < 1000 && late.tv_sec > 900, "what is left of it");
+	late = (struct timespec){ 1000, 0 };
+	SAYS(&rx, 10);
+	assert_said(rr_wrap_recvmmsg(at.fd, many, 1, 0, &late), 1);
+	cr_assert(late.tv_sec < 1000 && late.tv_sec > 900, "after a single one, too");
 	rx.calls = 0;
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, &bad), -EINVAL);
 	assert_said(rr_wrap_recvmmsg(at.fd, many, 4, MSG_DONTWAIT, (struct timespec *)8), -EFAULT);

@@ -405,6 +405,7 @@ Test(call_props, a_file_is_sent_from_where_the_app_says)
 	off = 0;
 	from(0, FILE_SIZE, FILE_SIZE);
 	assert_said(rr_wrap_sendfile(at.fd, file, &off, 0), 0);
+	assert_said(rr_wrap_sendfile(at.fd, -1, &off, 0), -EBADF);
 	cr_assert(off == 0 && sends == 0);
 	cr_assert_eq(lseek(file, 0, SEEK_CUR), pos, "the file's own place stays");
 }

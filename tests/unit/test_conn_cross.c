@@ -417,6 +417,9 @@ Test(conn_cross, an_end_mark_is_not_the_apps)
 	cr_assert_eq(reads(1000, 0), -EAGAIN);
 	cr_assert_eq(reads(1000, MSG_PEEK), -EAGAIN);
 	cr_assert_eq(done, 0);
+	k.have = 1;
+	cr_assert_eq(reads(1000, 0), -EAGAIN);
+	cr_assert_eq(sh->rx.most, 0);
 	k.have = RR_MARK_LEN;
 	pl.wc[0] = (struct rr_wc){ .op = RR_WC_RECV, .has_imm = true, .imm = RR_IMM_CROSS | 1 };
 	pl.batch[0] = 0;

@@ -473,6 +473,25 @@ Test(conn_ride, an_offer_is_given_up_for_a_descriptor)
 	goes_on_by_tcp();
 }
 
+/* A signal handler that has interrupted who has it: that one goes on with it. */
+Test(conn_ride, an_offer_that_this_thread_is_busy_with_is_not_given_up)
+{
+	struct rr_conn *c;
+	int fd;
+
+	open_after(1);
+	hears();
+	c = p.server.c;
+	fd = rr_ownfd_dup(p.listener);
+	cr_assert_eq(rr_lock_take(&c->lock), 0);
+	cr_assert_not(rr_conn_move_fd(fd));
+	cr_assert_eq(state(&p.server), RR_S_HEARD);
+	rr_lock_drop(&c->lock);
+	cr_assert_not(rr_conn_move_fd(fd));
+	rr_ownfd_close(fd);
+	left(RR_S_SWALLOW);
+}
+
 Test(conn_ride, an_answer_that_has_not_gone_does_not_go_before_a_fork)
 {
 	open_after(1);

@@ -458,6 +458,46 @@ Test(conn_stream, who_may_not_write_is_told)
 	cr_assert(rr_tx_is_tcp(sh) && !sh->called_back);
 }
 
+static struct rr_os os;
+static int errors_taken;
+
+static int shows_error(struct pollfd *q, nfds_t n, int timeout)
+{
+	(void)timeout;
+	for (nfds_t i = 0; i < n; i++)
+		q[i].revents = POLLERR;
+	return (int)n;
+}
+
+static int tells_error(int at, int level, int name, void *val, socklen_t *len)
+{
+	if (level != SOL_SOCKET || name != SO_ERROR)
+		return getsockopt(at, level, name, val, len);
+	errors_taken++;
+	memcpy(val, &(int){ ECONNRESET }, sizeof(int));
+	return 0;
+}
+
+/* The kernel's error is the app's while what comes is still the kernel's. */
+Test(conn_stream, an_error_of_the_kernels_is_told_to_writers_before_what_comes_has_crossed)
+{
+	size_t n;
+
+	begin();
+	n = rr_test_call(out, 9, 60, 1);
+	os = *rr_os;
+	os.poll = shows_error;
+	os.getsockopt = tells_error;
+	rr_os = &os;
+	sh->tx.way = RR_WAY_OUT_RDMA_SHUT;
+	cr_assert_eq(writes(out, n), -EPIPE);
+	cr_assert(!errors_taken && !sh->err);
+	sh->tx.way = RR_WAY_OUT_RDMA;
+	sh->rx.way = RR_WAY_IN_EARLY;
+	cr_assert_eq(writes(out, n), -ECONNRESET);
+	cr_assert_eq(errors_taken, 1);
+}
+
 /* --- in ------------------------------------------------------------------------------------ */
 
 static const uint32_t lens[] = { 0, 1, 40, 4097, 300 };

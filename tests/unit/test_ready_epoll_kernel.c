@@ -304,6 +304,20 @@ Test(ready_epoll_forms, one_that_awaits_an_answer)
 	cr_assert(w->active, "its time must be looked at");
 }
 
+/* What the kernel has told was the connection's, and the kernel tells a level again by itself. */
+Test(ready_epoll_forms, a_level_that_was_not_the_apps_is_not_armed_again)
+{
+	struct one o = begin(RR_FAKE_NEW, EPOLLIN);
+
+	o.c->offer = true;
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	cr_assert_eq(look(&o, 0), 0);
+	cr_assert(o.c->swallowed == 1 && ncalls == 2);
+	cr_assert_eq(write(o.peer, "x", 1), 1);
+	expect(&o, EPOLLIN);
+	cr_assert_eq(ncalls, 2);
+}
+
 Test(ready_epoll_forms, a_oneshot_that_has_fired_is_hushed)
 {
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLONESHOT);

@@ -248,7 +248,21 @@ Test(ready_epoll_watch, more_bytes_are_no_edge_of_what_was_never_told)
 	w->app.events &= ~(uint32_t)EPOLLET;
 	cr_assert_not(rr_ep_arm(w), "a level holds");
 	o.c->ready = 0;
-	cr_assert(rr_ep_arm(w));
+	o.c->inq = 7;
+	cr_assert(rr_ep_arm(w), "bytes that are no message are none");
+}
+
+/* A record that has come and was read since is no edge for who was told that there is room. */
+Test(ready_epoll_watch, what_has_come_and_gone_keeps_nobody_awake)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLOUT | EPOLLET);
+	struct rr_ep_watch *w = newest(&o);
+
+	o.c->ready = POLLOUT;
+	expect(&o, EPOLLOUT);
+	cr_assert_eq(w->seen, EPOLLOUT);
+	o.c->inq = 5;
+	cr_assert(rr_ep_more(w, o.c, o.fd) && rr_ep_arm(w));
 }
 
 static int plain_says, plain_calls;

@@ -17,7 +17,7 @@ static size_t most = (size_t)-1;
 
 static long played_syscall(long nr, int at, void *p, size_t n, int flags, void *addr, void *len)
 {
-	errno = refusal;
+	errno = refusal ? refusal : EXDEV;	/* of old */
 	return refusal ? -1 : syscall(nr, at, p, nr == SYS_sendto && n > most ? most : n, flags, addr, len);
 }
 

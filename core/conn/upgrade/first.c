@@ -98,6 +98,12 @@ static void client_goes_on(struct rr_conn *c, const struct rr_conn_passed *f)
 	rr_ride_watches(c);
 }
 
+static void name_end(struct rr_conn *c, const struct rr_conn_passed *f, int end)
+{
+	if (f->len[end])
+		rr_conn_named(c, end, (const struct sockaddr *)&f->end[end], f->len[end]);
+}
+
 struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)
 {
 	struct rr_conn *c = rr_conn_make(f->server, fd, (const struct sockaddr *)&f->end[1],
@@ -105,9 +111,9 @@ struct rr_conn *rr_conn_after(int fd, const struct rr_conn_passed *f)
 
 	if (!c)
 		return NULL;
-	for (int i = f->given ? 0 : 1; i >= 0; i--)
-		if (f->len[i])
-			rr_conn_named(c, i, (const struct sockaddr *)&f->end[i], f->len[i]);
+	if (!f->given)
+		name_end(c, f, 1);
+	name_end(c, f, 0);
 	c->in.records = f->nin;
 	c->in.bytes = f->in;
 	c->out.records = f->nout;
