@@ -28,7 +28,7 @@ int sched_yield(void)
 
 static struct {
 	bool on;
-	int asks, ask_rc, breaks, resets, naps, leaves, threads, thread_rc, closed;
+	int asks, ask_rc, breaks, broken, resets, naps, leaves, threads, thread_rc, closed;
 	bool dead;
 	uint32_t procs, shown;
 	rr_time unread, slept;
@@ -93,6 +93,7 @@ unsigned __wrap_rr_anchor_poll(int at, unsigned want)
 void __wrap_rr_anchor_break(int at)
 {
 	k.breaks += at == fd;
+	k.broken = at;
 }
 
 void __wrap_rr_anchor_reset(int at)
@@ -612,6 +613,26 @@ Test(conn_inherit, at_exit_there_is_a_bound)
 	pl.says = 0;
 	rr_handback_exit(c, now + 200 * RR_MSEC);
 	cr_assert(k.naps == 4 && pl.says == 0, "the thread does it");
+}
+
+static int fd_played(const struct rr_conn *it)
+{
+	return it == c ? fd : -2;
+}
+
+Test(conn_inherit, at_exit_the_anchor_is_the_apps_descriptor_where_one_is_known)
+{
+	struct rr_conn_params cp = *rr_cp;
+
+	sh->link = RR_LINK_FAILED;
+	k.broken = -2;
+	cp.fd_of = NULL;
+	rr_cp = &cp;
+	rr_handback_exit(c, now);
+	cr_assert(k.breaks == 0 && k.broken == -1);
+	cp.fd_of = fd_played;
+	rr_handback_exit(c, now);
+	cr_assert(k.breaks == 1 && k.broken == fd);
 }
 
 /* --- what is under way at the end ----------------------------------------------------------------- */

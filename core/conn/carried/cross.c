@@ -76,7 +76,7 @@ static bool crosses(struct rr_share *sh, int fd, const struct iovec *iov, int n)
 {
 	uint8_t mark[RR_RM_HDR];
 
-	if (!rr_track_at_boundary(&sh->tx.before) || rr_link_is_lost(sh) || rr_tx_is_shut(sh) ||
+	if (!rr_track_at_boundary(&sh->tx.before) || rr_link_is_lost(sh) ||
 	    (rr_rx_is_uncrossed(sh) && !sh->ep.connector) || !rr_eng_writable(sh->eng))
 		return false;
 	if (rr_iov_copy(mark, sizeof(mark), iov, n, 0) < sizeof(mark) ||
