@@ -164,6 +164,7 @@ test_ready_poll_LD := -Wl,--wrap=rr_spin_end
 test_ready_epoll_calls_LD := -Wl,--wrap=rr_spin_end
 test_real_direct_LD := -Wl,--wrap=syscall
 test_rawos_LD := -Wl,--wrap=syscall
+test_report_LD := -Wl,--wrap=rr_eng_info
 test_appmem_LD := -Wl,--wrap=syscall
 test_scratch_LD := -Wl,--wrap=mmap,--wrap=munmap
 native_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \

@@ -155,6 +155,7 @@ Test(conf, a_wrong_value_is_named_with_place_and_choice_and_the_default_used)
 		  "range (allowed: 1k..256k); using default '4k'");
 	parse_bad("spin_us = 1 hour", "f:1:11: option 'spin_us': '1 hour' is not a time "
 		  "(allowed: 0..10000 us); using default '150'");
+	parse_bad("spin_us = us", "f:1:11: option 'spin_us': 'us' is not a time (allowed: 0..10000 us); using default '150'");
 	parse_bad("enabled = maybe", "f:1:11: option 'enabled': 'maybe' is not on or off "
 		  "(allowed: on, off); using default 'on'");
 	parse_bad("mode = rdma", "f:1:8: option 'mode': 'rdma' is not a mode "

@@ -429,6 +429,15 @@ Test(conn_idle, a_look_that_finds_somebody_going_over_the_connections_comes_agai
 	cr_assert_neq(atomic_load(&rr_idle_next), 0);
 }
 
+Test(conn_idle, where_nothing_is_due_no_connection_is_looked_at)
+{
+	traffic(p);
+	atomic_store(&rr_idle_next, 0);
+	cr_assert_eq(rr_idle_look(rr_now() + 100 * RR_SEC), RR_TIME_NEVER);
+	cr_assert_not(p->client.c->share->trimmed);
+	cr_assert_eq(atomic_load(&rr_idle_next), 0);
+}
+
 /* More than lie beside the engine. */
 Test(conn_idle, replies_that_wait_for_the_app_keep_their_tables)
 {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/conn/family/family.h"
+#include "core/conn/kinds.h"
 #include "tests/unit/conn_played.h"
 #include "tests/unit/played_clock.h"
 
@@ -408,6 +409,15 @@ Test(conn_inherit, unread_bytes_make_the_last_close_a_reset)
 		rr_inherited_close(c, i == 4 ? -1 : fd);
 		cr_assert(k.leaves == 1 && k.resets == (i == 0 || i == 5), "%d", i);
 	}
+}
+
+/* One that has vanished has no descriptor of the app's any more. */
+Test(conn_inherit, one_that_has_vanished_is_not_reset)
+{
+	k.procs = 0;
+	puts_in(3);
+	rr_kinds[RR_S_FORKED]->vanish(c);
+	cr_assert(k.leaves == 1 && !k.resets);
 }
 
 /* --- the owner --------------------------------------------------------------------------------- */

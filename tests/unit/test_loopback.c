@@ -153,6 +153,7 @@ static int try_accept(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 
 static int try_poll(struct pollfd *p, nfds_t n, int ms)
 {
+	cr_assert_eq(n, 1);
 	if (fails())
 		return with ? -1 : 0;
 	return poll(p, n, ms);

@@ -111,6 +111,31 @@ Test(report, a_connection_has_an_entry)
 	cr_assert(!c->st && !seg->conn[0].used);
 }
 
+/* The engine (the Makefile wraps this). */
+static bool fell_back;
+
+void __wrap_rr_eng_info(const struct rr_eng *e, struct rr_eng_info *i);
+
+void __wrap_rr_eng_info(const struct rr_eng *e, struct rr_eng_info *i)
+{
+	(void)e;
+	*i = (struct rr_eng_info){ .version = 1, .fell_back = fell_back };
+}
+
+Test(report, who_falls_back_is_told_of)
+{
+	static struct rr_share sh;
+
+	rr_report_open(c, FD);
+	sh.st = c->st;
+	rr_log_setup(RR_LOG_INFO, hear);
+	rr_report_dialect(&sh);
+	cr_assert_str_empty(said);
+	fell_back = true;
+	rr_report_dialect(&sh);
+	cr_assert_not_null(strstr(said, ": falls back to version 1"), "%s", said);
+}
+
 Test(report, a_servers_entry_says_so)
 {
 	c->face.server = true;
