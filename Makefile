@@ -149,7 +149,7 @@ $(UNITDIR)/tests/unit/test_conform_suite: $(BUILD)/obj/tools/conform/suite.o
 test_conform_suite_LD := -Wl,--wrap=calloc,--wrap=reallocarray
 test_conn_steps_LD := $(foreach f,carrier_withdraw carrier_free carrier_establish carrier_choose carrier_join upgrade_carry \
     evidence_look upgrade_consume ride_seen_all prov_nth share_unmap carrier_answer \
-    carrier_offer os_random upgrade_spoken pace_establish,-Wl$(comma)--wrap=rr_$f)
+    carrier_offer os_random upgrade_spoken pace_establish queue_has_room,-Wl$(comma)--wrap=rr_$f)
 test_conn_steps_client_LD := $(test_conn_steps_LD)
 test_conn_steps_along_LD := $(test_conn_steps_LD)
 test_conn_steps_server_LD := $(test_conn_steps_LD)

@@ -39,6 +39,7 @@ static struct {
 	uint32_t consumed_len;
 	const struct rr_prov_ops *second;	/* rr_prov_nth(1) */
 	bool not_seen_all, not_consumed;
+	size_t room_asked;
 } t;
 
 bool __wrap_rr_carrier_withdraw(struct rr_share *s);
@@ -75,6 +76,8 @@ struct rr_share *__wrap_rr_carrier_answer(const struct rr_prov_ops *o, const str
 struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const struct rr_prov_params *w,
 					 struct rr_nego_prov *offer, enum rr_reason *why);
 bool __wrap_rr_os_random(void *buf, size_t n);
+bool __real_rr_queue_has_room(int at, size_t len);
+bool __wrap_rr_queue_has_room(int at, size_t len);
 int __real_rr_pace_establish(struct rr_conn *x);
 int __wrap_rr_pace_establish(struct rr_conn *x);
 bool __wrap_rr_upgrade_spoken(int at);
@@ -98,6 +101,12 @@ struct rr_share *__wrap_rr_carrier_offer(const struct rr_prov_ops *o, const stru
 int __wrap_rr_pace_establish(struct rr_conn *x)
 {
 	return t.not_our_turn ? RR_PACE_TURN : __real_rr_pace_establish(x);
+}
+
+bool __wrap_rr_queue_has_room(int at, size_t len)
+{
+	t.room_asked = len;
+	return __real_rr_queue_has_room(at, len);
 }
 
 bool __wrap_rr_os_random(void *buf, size_t n)

@@ -172,6 +172,7 @@ Test(conn_steps_along, an_offer_goes_to_whom_it_may)
 {
 	begin_ride();
 	cr_assert_eq(offers(44), 44);
+	cr_assert_eq(t.room_asked, RR_OFFER_MAX + 44);
 	is(RR_S_ASKED, RR_R_NONE);
 	cr_assert(t.offers && c->share && c->deadline > rr_now());
 	begin_ride();

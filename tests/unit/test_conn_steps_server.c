@@ -293,6 +293,7 @@ Test(conn_steps_server, an_answer_goes_in_front_of_a_reply)
 	cr_assert_eq(replies(0), 0, "not in front of nothing");
 	queued = 1 << 30;
 	cr_assert_eq(replies(n), 0, "nor where there may be no room for both");
+	cr_assert_eq(t.room_asked, RR_ANSWER_MAX + n);
 	queued = 0;
 	send_errno = EAGAIN;
 	cr_assert_eq(replies(n), 0);

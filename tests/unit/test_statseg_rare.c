@@ -37,7 +37,7 @@ TestSuite(statseg_rare, .init = begin_rare, .fini = clean, .timeout = 60);
 
 /* --- what is played --- */
 
-static bool no_lock, no_room, sweeper_removes;
+static bool no_lock, no_room, no_more_room, sweeper_removes;
 
 bool __real_rr_segment_hold(int fd);
 bool __wrap_rr_segment_hold(int fd);
@@ -53,8 +53,12 @@ bool __wrap_rr_segment_hold(int fd)
 
 int __wrap_rr_os_fallocate(int fd, int mode, off_t off, off_t len)
 {
-	errno = ENOSPC;
-	return no_room ? -1 : __real_rr_os_fallocate(fd, mode, off, len);
+	if (no_room) {
+		errno = ENOSPC;
+		return -1;
+	}
+	no_room = no_more_room;
+	return __real_rr_os_fallocate(fd, mode, off, len);
 }
 
 void __wrap_rr_rundir_sweep_in(const struct rr_rundir *in, bool thorough)
@@ -168,6 +172,15 @@ Test(statseg_rare, what_has_no_room_is_not_kept)
 	int fds = open_fds();
 
 	no_room = true;
+	errno = EXDEV;
+	assert_memory(rr_statseg_get(true), fds);
+}
+
+Test(statseg_rare, nor_is_what_has_room_for_its_last_page_only)
+{
+	int fds = open_fds();
+
+	no_more_room = true;
 	errno = EXDEV;
 	assert_memory(rr_statseg_get(true), fds);
 }
