@@ -256,6 +256,25 @@ Test(ready_epoll_forms, one_that_is_carried)
 	cr_assert_null(s->last);
 }
 
+/* At worst, where the process may have no more descriptors, it stays what the kernel has given. */
+Test(ready_epoll_forms, a_bell_may_have_the_number_0)
+{
+	struct one o = { .ep = rr_wrap_epoll_create1(0) };
+
+	o.fd = tcp(&o.peer);
+	o.c = rr_fake_conn(o.fd, RR_FAKE_CARRIED);
+	cr_assert_eq(dup2(o.c->wake, 0), 0);
+	close(o.c->wake);
+	o.c->wake = 0;
+	ctl(o.ep, EPOLL_CTL_ADD, o.fd, EPOLLIN);
+	cr_assert_eq(watch_at(&o, o.fd)->wake, 0);
+	ncalls = 0;
+	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);
+	cr_assert_eq(ncalls, 2);
+	assert_call(0, inner_of(&o), EPOLL_CTL_DEL, 0, 0, 0);
+	cr_assert_eq(watch_at(&o, o.fd)->wake, -1);
+}
+
 Test(ready_epoll_forms, one_of_which_nobody_knows_yet)
 {
 	struct one o = begin(RR_FAKE_NEW, EPOLLIN | EPOLLET);

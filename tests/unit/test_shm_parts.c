@@ -616,6 +616,29 @@ Test(shm_parts, an_offer_names_its_listener)
 	shm_use_libc();
 }
 
+Test(shm_parts, where_there_is_no_other_number_a_socket_keeps_0)
+{
+	static struct rr_shm q;
+	struct rr_prov_addr offer = { 0 };
+	struct rlimit was, none;
+	int got;
+
+	q.listener[0] = q.listener[1] = -1;
+	q.creator = rr_pid();
+	cr_assert_eq(rr_shm_listen(&q, NULL, &offer), 0);
+	offer.bytes[1] |= 2;	/* a file, too, if that fails */
+	close(0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 1;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	got = rr_shm_connect(&offer, NULL);
+	setrlimit(RLIMIT_NOFILE, &was);
+	cr_assert_eq(got, 0);
+	rr_ownfd_close(got);
+	rr_shm_unlisten(&q);
+}
+
 /* --- the regions' end --- */
 
 static bool is_mapped(const uint8_t *at)

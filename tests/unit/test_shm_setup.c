@@ -77,6 +77,18 @@ Test(shm_setup, the_joining_side_may_send_before_the_other_is_established)
 	cr_assert_eq(wc.imm, 5);
 }
 
+/* Random ones would meet again after some 65,000 connections. */
+Test(shm_setup, generations_of_keys_go_on_from_a_random_one)
+{
+	uint32_t first;
+
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	first = rr_shm_of(p.c)->key_gen;
+	cr_assert_neq(first, 0);
+	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
+	cr_assert_eq(rr_shm_of(p.s)->key_gen - first, UINT32_C(0x9e3779b9));
+}
+
 Test(shm_setup, a_client_that_gave_up_is_refused)
 {
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
