@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Judges the counters of rdmarpc-stat --json, given on stdin.
+"""Judges the counters of rdmarpc-stat --json.
 
-judge.py client LEG EXPECT CALLS ALLOW CARRIED   one snapshot, of the clients of one check
-judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server: the last of each process counts
+judge.py clients LEG LIST CARRIED   a line of LIST for each check, with tabs between NAME EXPECT CALLS ALLOW FILE: a file with
+a snapshot of its clients. Prints NAME, a tab and what is wrong for each that is not right
+judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server, on stdin: the last of each process counts
 judge.py calls CARRIED   prints how many calls the clients of all checks sent, or were sent, as RPC-over-RDMA
 judge.py replies CARRIED   likewise, of replies
 
@@ -120,17 +121,31 @@ def messages_carried(what, carried_file):
         return sum(client[what + "_sent"] + client[what + "_received"] for client in documents(f.read()))
 
 
-def main(role, leg, expect, *rest):
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def carries(leg, expect):
+    return leg in ("both", "verbs", "native") and expect == "carried"
+
+
+def server(leg, expect, *rest):
     processes = latest_processes(sys.stdin.read())
-    if leg not in ("both", "verbs", "native") or expect != "carried":
-        return nothing_carried(processes)
-    return judge_client(processes, leg, *rest) if role == "client" else judge_server(processes, *rest)
+    return judge_server(processes, *rest) if carries(leg, expect) else nothing_carried(processes)
+
+
+def clients(leg, checks, carried_file):
+    for line in read(checks).splitlines():
+        name, expect, calls, allow, snapshot = line.split("\t")
+        processes = latest_processes(read(snapshot))
+        verdict = judge_client(processes, leg, calls, allow, carried_file) if carries(leg, expect) else nothing_carried(processes)
+        if verdict:
+            print(name, verdict, sep="\t")
 
 
 if __name__ == "__main__":
     if sys.argv[1] in ("calls", "replies"):
         print(messages_carried(sys.argv[1], sys.argv[2]))
-        sys.exit()
-    verdict = main(*sys.argv[1:])
-    if verdict:
-        sys.exit(verdict)
+    else:
+        sys.exit({"server": server, "clients": clients}[sys.argv[1]](*sys.argv[2:]) or None)

@@ -178,7 +178,7 @@ check() {
 	elif [ -n "${ANSWERS:-}" ] && [ -z "${VARIES:-}" ] && ! same_answer "$n"; then
 		fail "$n" "the answer differs from the one over TCP" $out
 	else
-		judge_client "$n" "$dir"
+		note_client "$n" "$dir"
 	fi
 }
 
@@ -187,16 +187,24 @@ same_answer() {
 	if [ "$LEG" = tcp ]; then cp $W/out "$kept"; else [ ! -f "$kept" ] || cmp -s $W/out "$kept"; fi
 }
 
-judge_client() {
-	local made
+# What finish judges of the client of a check, and of the server: Python starts once, not for each check.
+note_client() {
+	local made=some line
 	[ "${EXPECT:-}" != any ] || return 0
 	case $LEG in both | verbs | native | client)
-		made=$(sed -n 's/^calls \([0-9]*\)$/\1/p' $W/err | tail -n 1)
-		snapshot "$2" >$W/json 2>>$W/err
-		judge client "$LEG" "${EXPECT:-carried}" "${made:-some}" "${ALLOW:-}" $W/carried <$W/json >$W/verdict 2>&1 ||
-			fail "$1" "$(cat $W/verdict)"
+		while read -r line; do [[ ! $line =~ ^calls\ ([0-9]+)$ ]] || made=${BASH_REMATCH[1]}; done <$W/err
+		snapshot "$2" >"$2.json" 2>>$W/err
+		printf '%s\t' "$1" "${EXPECT:-carried}" "$made" "${ALLOW:-}" >>$W/clients
+		echo "$2.json" >>$W/clients
 	esac
 	case $LEG in both | verbs | native | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
+}
+judge_clients() {
+	local name why
+	[ -s $W/clients ] || return 0
+	: >$W/err
+	judge clients "$LEG" $W/clients $W/carried >$W/verdicts 2>&1 || fail clients "$(cat $W/verdicts)"
+	while IFS=$'\t' read -r name why; do fail "$name" "$why"; done < <(grep $'\t' $W/verdicts)
 }
 
 # local_check NAME COMMAND...: something about the result that involves no RPC
@@ -266,6 +274,7 @@ captured() {
 # carried (in leg verbs by the device: judge.py)
 finish() {
 	local calls=
+	judge_clients
 	case $LEG in both | verbs | native | server)
 		checks=$((checks + 1))
 		judge_server || fail server-counters "$(cat $W/verdict)"

@@ -2,7 +2,7 @@
 # An application that does what it is told: a line of JSON {"id", "code"} on stdin, an answer on
 # stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
 # so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
-import ctypes, errno, fcntl, hashlib, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
+import ctypes, errno, fcntl, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
 
 # By names that no line of a test gives to something else.
 from rpc import LAST, PROG_UNAVAIL, call as put_call, reply as put_reply, take_record, xid_of

@@ -53,7 +53,7 @@ NUMBERS = number_options()
 
 
 def environment(shim=True, **options):
-    env = dict(os.environ, PYTHONUNBUFFERED='1')
+    env = dict(os.environ)
     if shim:
         env['RDMARPC_UPGRADE_TIMEOUT_MS'] = '60000'	# whoever answers may have to wait for a CPU
         env['RDMARPC_OFFER_AFTER'] = '0'	# carried from the first byte, unless a test says otherwise
@@ -103,7 +103,7 @@ class Agent:
                 os.setgroups([])
                 os.setgid(user)
                 os.setuid(user)
-        self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', AGENT],
+        self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', '-S', '-E', '-u', AGENT],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
                                   env=environment(shim, **options), preexec_fn=become,
                                   start_new_session=True)

@@ -21,5 +21,5 @@ san_reports() {
 
 # san_runtime LIBRARY: the sanitizer's library that it needs, for programs built without one; or nothing.
 san_runtime() {
-	ldd "$1" 2>/dev/null | sed -n 's/.*lib[at]san\.so.* => \([^ ]*\) .*/\1/p'
+	! grep -q 'lib[at]san\.so' "$1" || ldd "$1" 2>/dev/null | sed -n 's/.*lib[at]san\.so.* => \([^ ]*\) .*/\1/p'
 }
