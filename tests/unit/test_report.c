@@ -130,7 +130,7 @@ Test(report, who_falls_back_is_told_of)
 	sh.st = c->st;
 	rr_log_setup(RR_LOG_INFO, hear);
 	rr_report_dialect(&sh);
-	cr_assert_str_empty(said);
+	cr_assert_str_eq(said, "");
 	fell_back = true;
 	rr_report_dialect(&sh);
 	cr_assert_not_null(strstr(said, ": falls back to version 1"), "%s", said);
