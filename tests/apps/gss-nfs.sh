@@ -25,6 +25,6 @@ for sec in sys krb5 krb5i krb5p; do
 	*.sys | *.krb5) rule='.read_chunks_sent > 1 and .write_chunks_received > 1' ;;
 	*) rule='.read_chunks_sent == 0 and .write_chunks_received == 0 and .long_calls_sent > 1 and .reply_chunks_received > 1' ;;
 	esac
-	local_check $sec-chunks jq -e ".processes[].messages | select(.inline_sent + .long_calls_sent > 0) | $rule" $snapshot
+	local_check $sec-chunks jq -e ".processes[].messages | select(.inline_sent + .long_calls_sent > 0) | $rule" "$counters"
 done
 finish

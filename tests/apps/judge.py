@@ -22,10 +22,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RPCS = ("calls_sent", "calls_received", "replies_sent", "replies_received")
 
 
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
 def reason_texts(names):
     """The texts that rdmarpc-stat prints for names of reasons.def."""
-    with open(os.path.join(HERE, "../../core/base/reasons.def"), encoding="utf-8") as f:
-        texts = dict(re.findall(r'^RR_REASON\((\w+), "(.*)"\)', f.read(), re.M))
+    table = read(os.path.join(HERE, "../../core/base/reasons.def"))
+    texts = dict(re.findall(r'^RR_REASON\((\w+), "(.*)"\)', table, re.M))
     return {texts[n] for n in names.split(",") if n}
 
 
@@ -104,9 +109,8 @@ def judge_client(processes, leg, calls, allow, carried_file):
 
 def judge_server(processes, allow, carried_file, name=""):
     both = rpcs(processes)
-    with open(carried_file, encoding="ascii") as f:
-        for client in documents(f.read()):
-            both = {k: n + client[k] for k, n in both.items()}
+    for client in documents(read(carried_file)):
+        both = {k: n + client[k] for k, n in both.items()}
     for what in ("calls", "replies"):
         sent, received = both[what + "_sent"], both[what + "_received"]
         if received != sent or not received:
@@ -117,13 +121,7 @@ def judge_server(processes, allow, carried_file, name=""):
 
 
 def messages_carried(what, carried_file):
-    with open(carried_file, encoding="ascii") as f:
-        return sum(client[what + "_sent"] + client[what + "_received"] for client in documents(f.read()))
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
+    return sum(client[what + "_sent"] + client[what + "_received"] for client in documents(read(carried_file)))
 
 
 def carries(leg, expect):

@@ -187,16 +187,16 @@ same_answer() {
 	if [ "$LEG" = tcp ]; then cp $W/out "$kept"; else [ ! -f "$kept" ] || cmp -s $W/out "$kept"; fi
 }
 
-# What finish judges of the client of a check ($snapshot), and of the server: Python starts once, not for each check.
+# What finish judges of the client of a check ($counters), and of the server: Python starts once, not for each check.
 note_client() {
 	local made=some line
 	[ "${EXPECT:-}" != any ] || return 0
 	case $LEG in both | verbs | native | client)
 		while read -r line; do [[ ! $line =~ ^calls\ ([0-9]+)$ ]] || made=${BASH_REMATCH[1]}; done <$W/err
-		snapshot=$2.json
-		snapshot "$2" >"$snapshot" 2>>$W/err
+		counters=$2.json
+		snapshot "$2" >"$counters" 2>>$W/err
 		printf '%s\t' "$1" "${EXPECT:-carried}" "$made" "${ALLOW:-}" >>$W/clients
-		echo "$snapshot" >>$W/clients
+		echo "$counters" >>$W/clients
 	esac
 	case $LEG in both | verbs | native | server) snapshot $W/stat/server >>$W/snapshots 2>>$W/err; echo >>$W/snapshots ;; esac
 }

@@ -2,6 +2,7 @@
 /* The statistics segment where something fails, or somebody else makes it: what is left, and what is there in its
  * place; and who stops upgrades. The Makefile wraps what is played here. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -37,7 +38,8 @@ TestSuite(statseg_rare, .init = begin_rare, .fini = clean, .timeout = 60);
 
 /* --- what is played --- */
 
-static bool no_lock, no_room, no_more_room, sweeper_removes;
+static bool no_lock, sweeper_removes;
+static unsigned rooms = UINT_MAX;	/* how often room is given yet */
 
 bool __real_rr_segment_hold(int fd);
 bool __wrap_rr_segment_hold(int fd);
@@ -53,11 +55,11 @@ bool __wrap_rr_segment_hold(int fd)
 
 int __wrap_rr_os_fallocate(int fd, int mode, off_t off, off_t len)
 {
-	if (no_room) {
+	if (!rooms) {
 		errno = ENOSPC;
 		return -1;
 	}
-	no_room = no_more_room;
+	rooms--;
 	return __real_rr_os_fallocate(fd, mode, off, len);
 }
 
@@ -171,7 +173,7 @@ Test(statseg_rare, what_has_no_room_is_not_kept)
 {
 	int fds = open_fds();
 
-	no_room = true;
+	rooms = 0;
 	errno = EXDEV;
 	assert_memory(rr_statseg_get(true), fds);
 }
@@ -180,7 +182,7 @@ Test(statseg_rare, nor_is_what_has_room_for_its_last_page_only)
 {
 	int fds = open_fds();
 
-	no_more_room = true;
+	rooms = 1;
 	errno = EXDEV;
 	assert_memory(rr_statseg_get(true), fds);
 }
@@ -275,9 +277,9 @@ Test(statseg_rare, what_is_to_be_written_is_allocated_before)
 	cr_assert_eq(fstat(fd, &after), 0);
 	cr_assert_geq(after.st_blocks, before.st_blocks + 4 * RR_PAGE / 512);
 	cr_assert_eq(after.st_size, before.st_size);
-	no_room = true;
+	rooms = 0;
 	cr_assert_not(room(RR_STAT_SIZE / 2, RR_PAGE));
-	no_room = false;
+	rooms = UINT_MAX;
 	/* Its number is another file's by now. */
 	cr_assert_eq(dup2(other, fd), fd);
 	cr_assert_not(room(RR_STAT_SIZE / 2, RR_PAGE));

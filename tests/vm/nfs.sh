@@ -10,6 +10,7 @@
 # V=1 makes it talk.
 
 FILES=$BUILD/tests/vm/nfs_files
+TMO=240	# seconds, in which a step ends unless it hangs, however little CPU the guest gets
 MNT=/mnt
 NFS_HOST=10.9.0.1
 
@@ -198,7 +199,7 @@ nfs_umount() {
 files() {
 	local start=${EPOCHREALTIME/./}
 	checks=$((checks + 1))
-	if (cd $MNT && timeout "${TMO:-240}" "$FILES" "$@") >"$W/out" 2>&1; then
+	if (cd $MNT && timeout $TMO "$FILES" "$@") >"$W/out" 2>&1; then
 		[ -z "${V:-}" ] || echo "$*: $(cat "$W/out"), $(((${EPOCHREALTIME/./} - start) / 1000)) ms"
 	else
 		bad "$*: $(cat "$W/out")"
@@ -210,7 +211,7 @@ refused() {
 	local want=$1
 	shift
 	checks=$((checks + 1))
-	! (cd $MNT && timeout 240 "$FILES" "$@") >"$W/out" 2>&1 && grep -q "$want" "$W/out" ||
+	! (cd $MNT && timeout $TMO "$FILES" "$@") >"$W/out" 2>&1 && grep -q "$want" "$W/out" ||
 		bad "$*: not '$want': $(cat "$W/out")"
 }
 

@@ -11,12 +11,12 @@
 nfs_arguments "$@"
 need fio
 ops=800 seq=16m
-[ -z "$full" ] || ops=20000 seq=64m TMO=240
+[ -z "$full" ] || ops=20000 seq=64m
 
 # fio writes blocks of 4 KiB in any order, each with a checksum, reads them back in turn and at the end.
 fio_verifies() { # OPTION...
 	checks=$((checks + 1))
-	(cd $MNT && TMPDIR=$W timeout "${TMO:-240}" fio --name=fio --filename=fio --size=1m --rw=randwrite --bs=4k \
+	(cd $MNT && TMPDIR=$W timeout $TMO fio --name=fio --filename=fio --size=1m --rw=randwrite --bs=4k \
 		--verify=crc32c --verify_fatal=1 --verify_backlog=64 --thread --output="$W/fio" "$@") >"$W/out" 2>&1 &&
 		grep -q 'issued rwts: total=256,256' "$W/fio" || bad "fio $*: $(cat "$W/out" "$W/fio")"
 }
