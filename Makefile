@@ -44,7 +44,10 @@ ALLCFLAGS = $(BASE) $(CFLAGS) $(if $(WHOLE),$(LTOFLAGS) -ffat-lto-objects -frand
 
 comma := ,
 Q := $(if $(V),,@)
-say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+say = $(if $(V),,$(info   $(1)	$(2)))
+# The directory of what a recipe makes, or those that it names: each once in a make, not by a process for each file.
+made  :=
+mkdir = $(foreach d,$(or $(1),$(@D)),$(if $(filter $d,$(made)),,$(eval made += $d)$(shell mkdir -p $d)))
 
 CORE_SRC    := $(wildcard core/base/*.c core/wire/*.c core/ulb/*.c core/nego/*.c core/engine/*.c \
                  core/prov/*.c core/prov/shm/*.c core/conn/*.c core/conn/*/*.c)
@@ -65,14 +68,14 @@ SHIM := $(BUILD)/librpcrdma_shim.so
 all: $(SHIM) $(addprefix $(BUILD)/,$(TOOLS))
 
 $(BUILD)/obj/%.o: %.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALLCFLAGS) $($(*F)_CFLAGS) -c -o $@ $<
 
 # --- the library ---------------------------------------------------------------------
 
 $(BUILD)/gen/symbols.map: preload/calls.def
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,GEN,$@)
 	$(Q)scripts/gen-map $(if $(TIME32),-t) $< >$@
 
@@ -88,7 +91,7 @@ endif
 endif
 
 $(BUILD)/gen/way.ld: mk/way.list mk/large.list Makefile
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,GEN,$@)
 	$(Q)awk 'function sections(kind) { print "*(." kind "." $$1 " ." kind "." $$1 ".*)" } \
 	    BEGIN { print "SECTIONS { .text.way : {"; \
@@ -207,18 +210,18 @@ test_ride_reads_LD := $(test_ride_LD)
 
 ifeq ($(HARNESS),mini)
 $(BUILD)/obj/mini/%.o: %.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$<)
 	$(Q)$(CC) -isystem tests/mini $(ALLCFLAGS) $($(*F)_CFLAGS) -c -o $@ $<
 
 $(UNIT): $(UNITDIR)/tests/unit/%: $(BUILD)/obj/mini/tests/unit/%.o $(BUILD)/obj/mini/tests/mini/main.o $(BUILD)/libtest.a \
 		$(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(UNITLD) $($(*F)_LD) -pthread
 else
 $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a $(BUILD)/tests/unit/git2/made
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(UNITLD) $($(*F)_LD) -lcriterion -pthread \
 	    -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/git2'
@@ -227,7 +230,7 @@ $(UNIT): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libtest.a $
 # strings of an assertion eq(str, ...) that does not hold. No test has one; a library by the same name without anything in
 # it halves the CPU time of all tests.
 $(BUILD)/tests/unit/git2/made:
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(Q)criterion=$$($(CC) -print-file-name=libcriterion.so); \
 	    name=$$(readelf -d $$criterion | sed -n 's/.*(NEEDED).*\[\(libgit2\.[^]]*\)\]/\1/p'); [ -z "$$name" ] || \
 	    nm -D --undefined-only $$criterion | awk '$$NF ~ /^git_/ { sub(/@.*/, "", $$NF); print "int " $$NF "(void) { return -1; }" }' | \
@@ -235,7 +238,7 @@ $(BUILD)/tests/unit/git2/made:
 endif
 
 $(STRESS) $(SIM): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
 
@@ -249,7 +252,7 @@ sim: $(SIM)
 
 # Both ends of a connection at the same addresses, for TSan.
 $(BUILD)/tests/san/onemap.so: tests/san/onemap.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $<
 

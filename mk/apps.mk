@@ -15,7 +15,7 @@ programs sanitized: apps
 # XDR and dispatcher by rpcgen; its code is not held to our warnings.
 vpath %.x tests/apps bench/programs
 $(BUILD)/gen/%.h: %.x
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,GEN,$@)
 	$(Q)rm -f $@; rpcgen -C -h -o $@ $<
 $(BUILD)/gen/%_xdr.c: %.x $(BUILD)/gen/%.h
@@ -23,7 +23,7 @@ $(BUILD)/gen/%_xdr.c: %.x $(BUILD)/gen/%.h
 $(BUILD)/gen/%_svc.c: %.x $(BUILD)/gen/%.h
 	$(Q)cd $(dir $<) && rm -f $(abspath $@) && rpcgen -C -m -o $(abspath $@) $(notdir $<)
 $(APPS)/gen_%.o: $(BUILD)/gen/%.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(Q)$(CC) -O2 -g -w -D_GNU_SOURCE -I/usr/include/tirpc -c -o $@ $<
 .SECONDARY:
 
@@ -34,7 +34,7 @@ $(APPS)/labsvc $(APPS)/labcli $(APPS)/gssnfs: $(APPS)/%: tests/apps/%.c
 	$(Q)$(CC) $(APPFLAGS) -o $@ $^ -ltirpc
 
 $(APPS)/nfsaio: tests/apps/nfsaio.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $< -lnfs
 
@@ -43,6 +43,6 @@ $(APPS)/nfsaio: tests/apps/nfsaio.c
 $(APPS)/benchsvc: $(APPS)/gen_bench_svc.o $(APPS)/gen_bench_xdr.o
 $(APPS)/benchcli: $(APPS)/gen_bench_xdr.o
 $(BENCHBINS): $(APPS)/%: bench/programs/%.c bench/programs/common.h tests/lib/rpc.h
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $(filter-out %.h,$^) $(if $(filter bench% getport,$(*F)),-ltirpc) $(if $(filter nfsload,$(*F)),-lnfs)

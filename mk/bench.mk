@@ -6,6 +6,6 @@ bench-shm: $(BUILD)/bench/shm_cost
 	$(Q)$<
 
 $(BUILD)/bench/shm_%: $(BUILD)/obj/bench/shm/%.o $(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread

@@ -9,7 +9,7 @@ rdmarpc-conform_LIBS := -ldl
 # The same with tests/native/loop.c for RDMA.
 CONFORM_LOOP := $(BUILD)/tests/conform/rdmarpc-conform
 $(CONFORM_LOOP): $(BUILD)/obj/tools/rdmarpc-conform.o $(CONFORM_OBJ) $(BUILD)/obj/tests/native/loop.o $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -ldl -pthread
 
@@ -19,7 +19,7 @@ $(BUILD)/fuzz/fuzz_conform $(BUILD)/tests/fuzz/fuzz_conform: \
 
 # What the requester's calls are made by.
 $(BUILD)/tests/conform/rawcall: tests/conform/rawcall.c tests/lib/rpc.h
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(APPFLAGS) -o $@ $<
 

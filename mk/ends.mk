@@ -18,6 +18,6 @@ check-hostile: all $(BUILD)/tests/ends/hostile
 # Peers that lie, ask for much and read nothing, overwrite what is shared, and take what they can get.
 $(addprefix $(BUILD)/tests/ends/,liar greedy hostile abuser): $(BUILD)/tests/ends/%: $(BUILD)/obj/tests/ends/%.o \
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) -pthread

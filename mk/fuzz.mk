@@ -33,7 +33,7 @@ fuzz:
 
 $(addprefix $(BUILD)/fuzz/,$(FUZZ_ALL)): $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o \
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) -fsanitize=fuzzer,address,undefined $($(*F)_LD) -pthread
 
@@ -54,7 +54,7 @@ REPLAY := $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_ALL))
 
 $(REPLAY): $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o \
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $($(*F)_LD) -pthread
 

@@ -19,13 +19,13 @@ rdmarpc-conform_CFLAGS = -DRR_CASEDIR='"$(CASEDIR)"'
 # What contains a path is built anew when that has become another.
 $(call obj,tools/library.c tools/rdmarpc-conform.c tools/conform/link_native.c): $(BUILD)/gen/paths
 $(BUILD)/gen/paths: FORCE
-	@mkdir -p $(@D)
+	$(mkdir)
 	@echo '$(LIBDIR) $(CASEDIR)' | cmp -s - $@ || echo '$(LIBDIR) $(CASEDIR)' >$@
 # So is what contains the version.
 $(call obj,core/base/stats.c tests/unit/test_stats.c $(addprefix tools/,$(TOOLS:=.c) check/local.c dump/extcap.c \
     dump/pcapng.c stat/baseline.c stat/json.c)): $(BUILD)/gen/version
 $(BUILD)/gen/version: FORCE
-	@mkdir -p $(@D)
+	$(mkdir)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 .PHONY: FORCE
 

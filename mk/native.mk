@@ -6,7 +6,7 @@ LOOP_SHIM := $(BUILD)/tests/native/librpcrdma_shim.so
 
 $(LOOP_SHIM): $(BUILD)/obj/tests/native/loop.o $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c) \
 		$(BUILD)/gen/symbols.map
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LDSAN) -Wl,--version-script=$(BUILD)/gen/symbols.map \
 	    -Wl,-soname,librpcrdma_shim.so -Wl,-z,defs -Wl,-z,now -Wl,--as-needed

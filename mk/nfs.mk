@@ -4,6 +4,6 @@
 vm-programs: $(BUILD)/tests/vm/nfs_files
 
 $(BUILD)/tests/vm/nfs_files: tests/vm/nfs_files.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -o $@ $< -pthread

@@ -7,14 +7,14 @@ TIRPC_CFLAGS = $(shell $(PKG_CONFIG) --cflags libtirpc)
 TIRPC_LIBS   = $(shell $(PKG_CONFIG) --libs libtirpc)
 
 $(ORACLE_GEN)/%.h $(ORACLE_GEN)/%_xdr.c: tests/oracle/%.x
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,RPCGEN,$<)
 	$(Q)cp $< $(ORACLE_GEN)/ && cd $(ORACLE_GEN) && rm -f $*.h $*_xdr.c && \
 	    rpcgen -h -o $*.h $*.x && rpcgen -c -o $*_xdr.c $*.x
 
 # rpcgen's code does not meet our warnings
 $(BUILD)/obj/oracle/%_xdr.o: $(ORACLE_GEN)/%_xdr.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(BASE) $(CFLAGS) $(TIRPC_CFLAGS) -w -c -o $@ $<
 
@@ -36,7 +36,7 @@ $(ORACLE_GEN)/rpcrdma_draft02_xdr.c $(ORACLE_GEN)/rpcrdma_slides_xdr.c: $(ORACLE
 
 $(ORACLE): $(BUILD)/tests/oracle/%: $(BUILD)/obj/tests/oracle/%.o \
 		$(BUILD)/libtest.a $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDSAN) $(TIRPC_LIBS) -pthread
 

@@ -10,7 +10,7 @@ PRELOAD     ?= $(PRELOAD_ALL)
 p_chk_names_CFLAGS := $(if $(SAN),-D_FORTIFY_SOURCE=0,-O2 -D_FORTIFY_SOURCE=2)
 
 $(addprefix $(BUILD)/tests/preload/,$(PRELOAD_ALL) d_calls): $(BUILD)/tests/preload/%: tests/preload/%.c
-	@mkdir -p $(@D) $(BUILD)/obj/tests/preload
+	$(call mkdir,$(@D) $(BUILD)/obj/tests/preload)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread $(SANFLAGS) -MMD -MP -MT $@ \
 	    -MF $(BUILD)/obj/tests/preload/$*.d $($*_CFLAGS) -o $@ $<

@@ -38,25 +38,25 @@ $(BUILD)/rdmarpc-check: $(CHECK_OBJ)
 
 # A process with a segment, for the tests of rdmarpc-stat.
 $(BUILD)/tests/tools/mkseg: $(BUILD)/obj/tests/tools/mkseg.o $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -pthread
 
 # An ordinary program, for tests of what the library logs and shows.
 $(BUILD)/tests/tools/rpcpair: tests/tools/rpcpair.c tests/lib/rpc.h
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -I. -pthread -o $@ $<
 
 # A sandbox, for tests of what is forbidden.
 $(BUILD)/tests/tools/deny: tests/tools/deny.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $<
 
 # A server that registers with rpcbind.
 $(BUILD)/tests/tools/rpcreg: tests/tools/rpcreg.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -o $@ $< $(RUN_FLAGS) $(rdmarpc-run_LIBS)
 

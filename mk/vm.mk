@@ -41,18 +41,18 @@ $(VERBS): $(VERBS_OBJ)
 	    $(LDFLAGS) -lrdmacm -libverbs -pthread
 
 $(BUILD)/tests/vm/verbs_%: $(BUILD)/obj/tests/vm/verbs_%.o $(BUILD)/obj/tests/vm/verbs_lib.o $(BUILD)/libcore.a
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs -pthread -ldl
 
 # A peer of ill will, of librdmacm alone.
 $(BUILD)/tests/vm/greedy: $(BUILD)/obj/tests/vm/greedy.o
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDSAN) -lrdmacm -libverbs
 
 # Preloaded, it makes the device behave like another.
 $(BUILD)/tests/vm/mask.so: tests/vm/mask.c
-	@mkdir -p $(@D)
+	$(mkdir)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=gnu11 -O1 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl

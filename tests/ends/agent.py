@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# An application that does what it is told: a line of JSON {"id", "code"} on stdin, an answer on
-# stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
+# An application that does what it is told: a line with the tuple (id, code) on stdin, an answer (id, value or None,
+# error or None) on stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
 # so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
-import ctypes, errno, fcntl, json, os, random, select, signal, socket, struct, sys, termios, threading, time, traceback
+import errno, fcntl, importlib, os, select, signal, socket, struct, sys, termios, threading, time
 
 # By names that no line of a test gives to something else.
 from rpc import LAST, PROG_UNAVAIL, call as put_call, reply as put_reply, take_record, xid_of
 from rpc import receive_exactly as read_n, receive_record as read_rec, record as rec
 
 OURS = 0x20000001
+PERIOD = 65521	# of a blob's bytes; a prime, so that those of another page, or of another piece of 2^n bytes, are others
+
+
+class Later:
+    """A module that few of a test's processes need, and that takes longer to begin with than they do."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, what):
+        return getattr(importlib.import_module(self.name), what)
+
+
+ctypes, random, traceback = Later('ctypes'), Later('random'), Later('traceback')
 
 
 def call(xid, body=b'', prog=OURS, proc=0):
@@ -20,7 +34,8 @@ def reply(xid, body=b''):
 
 
 def blob(n, seed=0):
-    return random.Random(seed).randbytes(n)
+    some = random.Random(seed).randbytes(min(n, PERIOD))
+    return (some * (n // PERIOD + 1))[:n]
 
 
 def listen(host='127.0.0.1', port=0, family=socket.AF_INET, backlog=16):
@@ -364,9 +379,22 @@ lock = threading.Lock()
 G = globals()
 
 
-def tell(ident, **what):
+def plain(value):
+    """What a test is told of a value: lists for tuples, nothing for what is no data."""
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)	# a constant of a module has a name, too
+    if value is None or isinstance(value, (bool, float, str)):
+        return value
+    raise TypeError
+
+
+def tell(ident, value=None, error=None):
     with lock:
-        os.write(out, (json.dumps(dict(id=ident, **what)) + '\n').encode())
+        os.write(out, (repr((ident, value, error)) + '\n').encode())
 
 
 def run(ident, code):
@@ -377,10 +405,10 @@ def run(ident, code):
             exec(compile(code, 'driver', 'exec'), G)
             value = None
         try:
-            json.dumps(value)
+            value = plain(value)
         except TypeError:
             value = None
-        tell(ident, value=value)
+        tell(ident, value)
     except OSError as e:
         tell(ident, error=errno.errorcode.get(e.errno, str(e)))
     except BaseException as e:
@@ -390,8 +418,7 @@ def run(ident, code):
 
 def main():
     for line in iter(sys.stdin.readline, ''):
-        what = json.loads(line)
-        threading.Thread(target=run, args=(what['id'], what['code']), daemon=True).start()
+        threading.Thread(target=run, args=eval(line), daemon=True).start()
     os._exit(0)
 
 

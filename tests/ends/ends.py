@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the t_*.py beside this file: processes with and without the library, told step by step what
 # to do (agent.py); a relay that holds, splits and keeps bytes; what the library says of itself.
-import json, os, re, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
+import ast, json, os, py_compile, re, select, shutil, signal, socket, struct, subprocess, sys, tempfile, threading, time, traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
@@ -18,8 +18,9 @@ def public(path):
 
 
 SHIM = public(BUILD + '/librpcrdma_shim.so')
-AGENT = public(HERE + '/agent.py')
-public(HERE + '/../lib/rpc.py')	# which it imports
+# Compiled once: hundreds of processes begin with them.
+AGENT = py_compile.compile(HERE + '/agent.py', cfile=W + '/agent.pyc')
+py_compile.compile(HERE + '/../lib/rpc.py', cfile=W + '/rpc.pyc')	# which it imports
 SUPP = public(HERE + '/../san/tsan.supp')
 
 sys.path[:0] = [HERE, HERE + '/../lib']
@@ -118,7 +119,7 @@ class Agent:
 
     def start(self, code):
         self.next += 1
-        self.p.stdin.write((json.dumps(dict(id=self.next, code=code)) + '\n').encode())
+        self.p.stdin.write((repr((self.next, code)) + '\n').encode())
         self.p.stdin.flush()
         return self.next
 
@@ -134,24 +135,24 @@ class Agent:
             self.buf += got
             *lines, self.buf = self.buf.split(b'\n')
             for line in lines:
-                m = json.loads(line)
-                self.answers[m['id']] = m
+                of, *said = ast.literal_eval(line.decode())
+                self.answers[of] = said
         return self.answers.pop(ident)
 
     def result(self, ident, timeout=SOON):
-        m = self.wait(ident, timeout)
-        if 'error' in m:
-            raise Failed('%s\n%s' % (m['error'], self.log()[-1500:]))
-        return m['value']
+        value, error = self.wait(ident, timeout)
+        if error is not None:
+            raise Failed('%s\n%s' % (error, self.log()[-1500:]))
+        return value
 
     def do(self, code, timeout=SOON):
         return self.result(self.start(code), timeout)
 
     def fails(self, code, timeout=SOON):
         """The error's name."""
-        m = self.wait(self.start(code), timeout)
-        check('error' in m, 'no error from %s, but %r' % (code, m.get('value')))
-        return m['error']
+        value, error = self.wait(self.start(code), timeout)
+        check(error is not None, 'no error from %s, but %r' % (code, value))
+        return error
 
     def log(self):
         self.err.flush()

@@ -275,7 +275,7 @@ def an_end_dies_while_the_other_is_blocked_in_write():
         t = other.start(more)
         time.sleep(0.2)
         victim.kill()
-        ended(other.wait(t).get('error'))
+        ended(other.wait(t)[1])
         (survivor_server if who == 'client' else survivor_client)(other, sb if who == 'client' else cb)
 
 
