@@ -13,7 +13,7 @@ PERIOD = 65521	# of a blob's bytes; a prime, so that those of another page, or o
 
 
 class Later:
-    """A module that few of a test's processes need, and that takes longer to begin with than they do."""
+    """A module that few processes of the tests need, and whose import would take each a good part of its start."""
 
     def __init__(self, name):
         self.name = name

@@ -23,7 +23,7 @@ until_there() { # NETID...: what rpcbind has for the laboratory program
 listens() {
 	local i
 	for ((i = 0; i < 900; i++)); do
-		ss -Hltn "sport = :$1" | grep -q . && return
+		has_listener "$1" && return
 		sleep 0.1
 	done
 	is "listens on $1" no yes
