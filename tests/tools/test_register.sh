@@ -188,6 +188,18 @@ for how in daemon first lost child; do
 	until_is "$how: taken back" $P "tcp:$A.19.136:superuser"
 	no_guards "after $how"
 done
+# The parent forks and ends while the guard reads the list of processes: the child is younger than the list.
+if command -v strace >/dev/null; then
+	strace -f -o "$T/trace" -e trace=getdents64 -e inject=getdents64:delay_exit=1000000:when=1 \
+		"$run" --register "$reg" unreg $P sleep 200 daemon sleep 100 port 5000 tcp $P serve >/dev/null &
+	tracer=$!
+	until_is "missed: registered" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"
+	has "missed: the list was slow" "$(cat "$T/trace")" DELAYED
+	kill -9 "$(pgrep -x rpcreg)"
+	until_is "missed: taken back" $P "tcp:$A.19.136:superuser"
+	no_guards "missed"
+	wait $tracer
+fi
 # A forked child that has the listener goes on when its parent dies, and opens the RDMA port again.
 start unreg $P port 5000 tcp $P child serve
 until_is "two servers" $P "rdma:$A.19.136:superuser tcp:$A.19.136:superuser"

@@ -24,6 +24,7 @@
 #include "tools/run/procfs.h"
 
 #define ENVIRON_MAX	(8u << 20)
+#define LOOKS		4	/* daemons fork twice */
 
 /* --- one process --- */
 
@@ -249,7 +250,7 @@ static void keep_stacks(struct rr_family *f, const struct procs *all)
 }
 
 /* Marks members in `all`, by descent first. Stacks are noted in between: those of members by
- * descent are sure, while those of members by the mark count only at the first look of a family
+ * descent are sure, while those of members by the mark count only in the first scan of a family
  * whose first process was missed. */
 static void judge_procs(struct rr_family *f, struct procs *all)
 {
@@ -263,7 +264,6 @@ static void judge_procs(struct rr_family *f, struct procs *all)
 	add_children(all);
 	if (f->missed)
 		keep_stacks(f, all);
-	f->missed = false;
 }
 
 /* --- listening sockets --- */
@@ -463,16 +463,14 @@ static void take_member_in(struct rr_family *f, struct rr_member who)
 	claim_all(f->listeners, f->nlisteners, who);
 }
 
-/* Everything is judged anew from /proc; only the last members, their stacks and their sockets
- * are carried over. A scan reads some files of each process of the host, so the guard makes one
- * only while something changes. */
-void rr_family_scan(struct rr_family *f)
+/* Reads /proc once; `before` are the listeners with the owners that they had. Returns false if
+ * somebody may have been missed: there is no member, or a member's socket has no owner now. */
+static bool look(struct rr_family *f, const struct rr_listening *before)
 {
-	struct rr_listening before[RR_FAMILY_PORTS], orphan[RR_FAMILY_PORTS] = { 0 };
+	struct rr_listening orphan[RR_FAMILY_PORTS] = { 0 };
 	struct procs all = { 0 };
 	uint32_t norphans;
 
-	memcpy(before, f->listeners, f->nlisteners * sizeof(*before));
 	for (uint32_t i = 0; i < f->nlisteners; i++)
 		f->listeners[i].owner = (struct rr_member){ 0 };
 	list_procs(&all, f->since);
@@ -488,6 +486,24 @@ void rr_family_scan(struct rr_family *f)
 		if (!all.p[i].member && claim_all(orphan, norphans, all.p[i].who))
 			take_member_in(f, all.p[i].who);
 	free(all.p);
+	return f->nmembers && !orphans(f, before, orphan);
+}
+
+/* Everything is judged anew from /proc; only the last members, their stacks and their sockets
+ * are carried over. A scan reads some files of each process of the host, so the guard makes one
+ * only while something changes.
+ *
+ * A member that forks and ends while the list is read is missed with its child: the child is
+ * younger than the list, and the parent is gone when its turn comes. So there is another look
+ * before a family is said to be over, or a socket nobody's. */
+void rr_family_scan(struct rr_family *f)
+{
+	struct rr_listening before[RR_FAMILY_PORTS];
+
+	memcpy(before, f->listeners, f->nlisteners * sizeof(*before));
+	for (int i = 0; i < LOOKS && !look(f, before); i++)
+		;
+	f->missed = false;
 }
 
 const struct rr_listening *rr_family_listener(const struct rr_family *f, const char *netid,
