@@ -465,7 +465,7 @@ static void take_member_in(struct rr_family *f, struct rr_member who)
 
 /* Reads /proc once; `before` are the listeners with the owners that they had. Returns false if
  * somebody may have been missed: there is no member, or a member's socket has no owner now. */
-static bool look(struct rr_family *f, const struct rr_listening *before)
+static bool read_family(struct rr_family *f, const struct rr_listening *before)
 {
 	struct rr_listening orphan[RR_FAMILY_PORTS] = { 0 };
 	struct procs all = { 0 };
@@ -501,7 +501,7 @@ void rr_family_scan(struct rr_family *f)
 	struct rr_listening before[RR_FAMILY_PORTS];
 
 	memcpy(before, f->listeners, f->nlisteners * sizeof(*before));
-	for (int i = 0; i < LOOKS && !look(f, before); i++)
+	for (int i = 0; i < LOOKS && !read_family(f, before); i++)
 		;
 	f->missed = false;
 }
