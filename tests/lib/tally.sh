@@ -10,7 +10,7 @@
 #	tally_end
 tally_dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$tally_dir"' EXIT
-tally_jobs=()
+tally_jobs=() tally_pids=()
 
 # tally_plan N: what a job says first, if it is a function of the runner's.
 tally_plan() { echo "1..$1"; }
@@ -26,6 +26,7 @@ tally_job() {
 		echo $? >"$out.rc"
 		grep -vxE '1\.\.[0-9]+' "$out.out"
 	} &
+	tally_pids+=($!)
 }
 
 # tally_count VERDICT FILE...: how many lines say so
@@ -49,8 +50,12 @@ tally_fault() {
 # tally_end: waits for all jobs and prints "N passed, N failed, N skipped"; false if anything failed, or if
 # there was nothing to run.
 tally_end() {
-	local name fault failed=0
-	wait
+	local name pid fault failed=0
+	# Not by wait: the first process of a PID namespace has the servers for children that jobs have left, and of a bash
+	# that has those wait can go on for ever, although it has seen the last job end.
+	for pid in "${tally_pids[@]}"; do
+		while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+	done
 	for name in "${tally_jobs[@]}"; do
 		fault=$(tally_fault "$name")
 		[ -z "$fault" ] || { failed=$((failed + 1)) && echo "FAIL $name: $fault"; }
