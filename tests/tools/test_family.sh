@@ -10,16 +10,6 @@ chmod 755 "$T" "$T/tree"
 run=$T/tree/rdmarpc-run reg=$T/tree/rpcreg
 A=0.0.0.0
 
-there() { rpcinfo | awk -v p="$1" '$1 == p { print $3 ":" $4 ":" $NF }' | sort | tr '\n' ' ' | sed 's/ $//'; }
-until_is() { # WHAT PROGRAM WANT: what stands there becomes that
-	local i got
-	for ((i = 0; i < 900; i++)); do
-		got=$(there "$2")
-		[ "$got" != "$3" ] || return 0
-		sleep 0.1
-	done
-	is "$1" "$got" "$3"
-}
 start() { # WORDS...: rpcreg under --register; $pid
 	"$run" --register "$reg" "$@" >/dev/null 2>"$T/err" </dev/null &
 	pid=$!
@@ -27,14 +17,6 @@ start() { # WORDS...: rpcreg under --register; $pid
 end() { # PID...: kill -9, without the shell's word on it
 	kill -9 "$@"
 	wait "$@" 2>/dev/null
-}
-no_guards() {
-	local i
-	for ((i = 0; i < 900; i++)); do
-		pgrep -x rdmarpc-guard >/dev/null || return 0
-		sleep 0.1
-	done
-	is "guards have ended: $1" "$(pgrep -c -x rdmarpc-guard)" 0
 }
 mark_of() { tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^RDMARPC_FAMILY=//p'; }
 as_user() { # UID WORDS...: rpcreg of that user, with the program's mark and library but none of its processes above it

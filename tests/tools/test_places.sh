@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Where statistics and "stop" are, for which user; what other users and other namespaces can do about
-# them. With a /run of its own.
+# them. With a /run and with processes of its own.
 if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
 	echo "needs root and mount namespaces"
 	exit 77
 fi
-[ "${1:-}" = inside ] || exec unshare -m -n -- "$0" inside
+[ "${1:-}" = inside ] || exec unshare -m -n -p -f --mount-proc --kill-child -- "$0" inside
 . "$(dirname "$0")/lib"
 command -v jq >/dev/null && command -v setpriv >/dev/null || { echo "no jq or setpriv"; exit 77; }
 mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && ip link set lo up || exit 1

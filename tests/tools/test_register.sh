@@ -11,28 +11,6 @@ cp "$BUILD/rdmarpc-run" "$BUILD/tests/native/librpcrdma_shim.so" "$T/tree" || ex
 run=$T/tree/rdmarpc-run
 export RDMARPC_LOG_FILE=$T/log RDMARPC_LOG_LEVEL=info
 
-# What stands in rpcbind for program P: "NETID:ADDRESS:OWNER ...", sorted.
-there() { rpcinfo | awk -v p="$1" '$1 == p { print $3 ":" $4 ":" $NF }' | sort | tr '\n' ' ' | sed 's/ $//'; }
-
-# until_is WHAT PROGRAM WANT: what stands there becomes that
-until_is() {
-	local i got
-	for ((i = 0; i < 900; i++)); do
-		got=$(there "$2")
-		[ "$got" != "$3" ] || return 0
-		sleep 0.1
-	done
-	is "$1" "$got" "$3"
-}
-guards() { pgrep -c -x rdmarpc-guard; }
-no_guards() { # all of them have ended
-	local i
-	for ((i = 0; i < 900; i++)); do
-		[ "$(guards)" != 0 ] || return 0
-		sleep 0.1
-	done
-	is "guards have ended: $1" "$(guards)" 0
-}
 # start WORDS..., start env COMMAND...: rpcreg, or the command, under --register; $pid
 start() {
 	case $1 in env) ;; *) set -- "$reg" "$@" ;; esac
