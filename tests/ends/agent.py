@@ -2,7 +2,7 @@
 # An application that does what it is told: a line with the tuple (id, code) on stdin, an answer (id, value or None,
 # error or None) on stdout with the value of the code, or what it raised. Every line runs in a thread of its own,
 # so that a call may block. Started by ends.py, with the library or without; it knows nothing of it.
-import errno, fcntl, importlib, os, select, signal, socket, struct, sys, termios, threading, time
+import _socket, _thread, errno, fcntl, os, select, struct, sys, time
 
 # By names that no line of a test gives to something else.
 from rpc import LAST, PROG_UNAVAIL, call as put_call, reply as put_reply, take_record, xid_of
@@ -13,16 +13,36 @@ PERIOD = 65521	# of a blob's bytes; a prime, so that those of another page, or o
 
 
 class Later:
-    """A module that few processes of the tests need, and whose import would take each a good part of its start."""
+    """A module that few processes of the tests need, and whose import would take each a good part of its start. What
+    is given with it is there at once."""
 
-    def __init__(self, name):
+    def __init__(self, name, **given):
         self.name = name
+        self.__dict__.update(given)
 
     def __getattr__(self, what):
-        return getattr(importlib.import_module(self.name), what)
+        return getattr(__import__(self.name), what)
 
 
-ctypes, random, traceback = Later('ctypes'), Later('random'), Later('traceback')
+class Socket(_socket.socket):
+    """What the tests use of the class in Python's module of that name, whose import takes a third of a process's start."""
+
+    def like(self, fd):
+        return Socket(self.family, self.type, self.proto, fd)
+
+    def accept(self):
+        fd, peer = self._accept()
+        return self.like(fd), peer
+
+    def dup(self):
+        return self.like(_socket.dup(self.fileno()))
+
+    def set_inheritable(self, yes):
+        os.set_inheritable(self.fileno(), yes)
+
+
+ctypes, random, signal, termios, threading, traceback = map(Later, ('ctypes', 'random', 'signal', 'termios', 'threading', 'traceback'))
+socket = Later('socket', **{**vars(_socket), 'socket': Socket})
 
 
 def call(xid, body=b'', prog=OURS, proc=0):
@@ -111,12 +131,12 @@ def echo_all(listener, n=1 << 30):
     """Serves every connection, each in a thread."""
     for _ in range(n):
         s, _ = listener.accept()
-        threading.Thread(target=echo, args=(s,), daemon=True).start()
+        _thread.start_new_thread(echo, (s,))
 
 
 def serve(listener, n=1 << 30):
     """In the background."""
-    threading.Thread(target=echo_all, args=(listener, n), daemon=True).start()
+    _thread.start_new_thread(echo_all, (listener, n))
     return listener.getsockname()[1]
 
 
@@ -141,7 +161,7 @@ def give_all(listener):
     global given
     while True:
         given, _ = listener.accept()
-        threading.Thread(target=give, args=(given,), daemon=True).start()
+        _thread.start_new_thread(give, (given,))
 
 
 def taken(s, xid, n):
@@ -186,7 +206,7 @@ class Loop:
         self.conns = {}
         listener.setblocking(False)
         self.p.register(listener, select.EPOLLIN)
-        threading.Thread(target=self.run, daemon=True).start()
+        _thread.start_new_thread(self.run, ())
 
     def run(self):
         while True:
@@ -375,7 +395,7 @@ def rss():
                 return int(line.split()[1])
 
 
-lock = threading.Lock()
+lock = _thread.allocate_lock()
 G = globals()
 
 
@@ -418,7 +438,7 @@ def run(ident, code):
 
 def main():
     for line in iter(sys.stdin.readline, ''):
-        threading.Thread(target=run, args=eval(line), daemon=True).start()
+        _thread.start_new_thread(run, eval(line))
     os._exit(0)
 
 
