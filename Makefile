@@ -193,7 +193,7 @@ test_conn_tapped_LD := $(foreach f,sent delivered posted received,-Wl$(comma)--w
 test_tap_LD := $(foreach f,cap_wants_rdma cap_begin cap_put cap_room cap_end pool_at,-Wl$(comma)--wrap=rr_$f)
 test_relay_LD := $(foreach f,rr_conn_recv rr_conn_send rr_conn_arm rr_conn_disarm rr_conn_fds rr_conn_hold rr_conn_free rr_carrier_free \
     rr_loopback_reset rr_anchor_poll rr_thread mmap munmap,-Wl$(comma)--wrap=$f)
-test_own_asks_LD := $(foreach f,getrlimit rr_ownfd_above rr_ownfd_place rr_eng_recvs rr_eng_native_caps rr_budget_recvs,-Wl$(comma)--wrap=$f)
+test_own_asks_LD := $(foreach f,getrlimit rr_ownfd_above rr_eng_recvs rr_eng_native_caps rr_budget_recvs,-Wl$(comma)--wrap=$f)
 test_late_LD := $(foreach f,anchor_poll anchor_break queue_bytes conn_become conn_lowat queue_info queue_unread queue_send upgrade_fails passed_out \
     half_due half_pick answer_withdraw carrier_free conn_free idle_look prov_spare,-Wl$(comma)--wrap=rr_$f)
 test_expire_LD := $(test_late_LD)

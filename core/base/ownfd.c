@@ -127,14 +127,25 @@ int rr_ownfd_floor(int fd)
 	return rr_ownfd_place(lim.rlim_cur, __libc_single_threaded, fd);
 }
 
-/* Duplicates fd to where our numbers began when that was last read. If the limit was raised
- * since, that does no harm; if it was lowered, this fails. */
-static int dup_as_then(int fd, int least)
+/* Where our numbers began when that was last read. With threads that may be below `least`: the
+ * numbers below are used up then, so that the kernel's table has to grow, and grows once, to
+ * where ours leave all that select() can handle to the app. It never shrinks. */
+static int place_then(int fd, int least)
 {
 	rlim_t limit = atomic_load_explicit(&limit_then, memory_order_relaxed);
-	int at = rr_ownfd_place(limit, __libc_single_threaded, fd);
+	int high = rr_ownfd_place(limit, true, fd), low = rr_ownfd_place(limit, false, fd);
+	bool grown = atomic_load_explicit(&top, memory_order_relaxed) >= high;
 
-	return limit && at > least ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at) : -1;
+	return __libc_single_threaded || grown || low <= least ? high : low;
+}
+
+/* Duplicates fd to there. If the limit was raised since, that does no harm; if it was lowered,
+ * or never read, this fails. */
+static int dup_as_then(int fd, int least)
+{
+	int at = place_then(fd, least);
+
+	return at > least ? (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at) : -1;
 }
 
 /* Another number for the file behind fd, above `least`; -1: there is none. Tries ever lower
@@ -143,7 +154,9 @@ static int dup_above(int fd, int least)
 {
 	int to = dup_as_then(fd, least);
 
-	for (int at = to < 0 ? rr_ownfd_floor(fd) : 0; at > least && to < 0; at /= 2)
+	if (to < 0)
+		rr_ownfd_floor(fd);
+	for (int at = to < 0 ? place_then(fd, least) : 0; at > least && to < 0; at /= 2)
 		to = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at);
 	return to;
 }

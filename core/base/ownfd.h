@@ -29,9 +29,11 @@ int rr_ownfd_place(rlim_t limit, bool alone, int fd);
 /* The same for this process at present. One system call. */
 int rr_ownfd_floor(int fd);
 
-/* Makes fd one of ours, close-on-exec: moved to where ours begin or above, or else as near
- * below as there is room; at worst it stays fd. Returns the number; if fd is -1, the -errno of
- * the call that was to make it. */
+/* Makes fd, which has just been made, one of ours, close-on-exec: moved to where ours begin or
+ * above, or else as near below as there is room; at worst it stays fd. With threads, too, it is
+ * moved to where they begin without, if all numbers below where they begin with them are used,
+ * or the table is that large. Returns the number; if fd is -1, the -errno of the call that was
+ * to make it. */
 int rr_ownfd_raise(int fd);
 /* Duplicates the file behind fd as one of ours. -1: there is no number left. */
 int rr_ownfd_dup(int fd);

@@ -59,6 +59,7 @@ static void log_event(const char *device, const char *event, unsigned port, unsi
 static void load_verbs(void)
 {
 	struct rr_verbs_env env = { .os = rr_os, .own_fd = rr_ownfd_set,
+				    .raise_fd = rr_ownfd_raise,
 				    .on_refused = on_refused, .at_exit = call_exiting,
 				    .on_event = log_event };
 	rr_verbs_plugin_fn *entry;

@@ -38,7 +38,6 @@ struct rr_prov_params {
 	bool near;		/* the peer is in this network namespace */
 	/* on a device: it sends again after 4.096 us << this; 0: as it likes */
 	uint8_t ack_timeout;
-	int fd_floor;		/* lowest number for descriptors of ours */
 	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC: unknown */
 };
 
@@ -142,8 +141,8 @@ struct rr_prov_ops {
 	/* --- set-up without an upgrade: the peer is any RPC-over-RDMA implementation. NULL if
 	 * the provider cannot do that. Afterwards establish() and the rest work as above, but
 	 * qp->native is set: there is no token and no RR_PROV_RING, window() is UINT32_MAX, and
-	 * immediate data does not arrive. Of the params only recv_size (>= 1024), recvs,
-	 * mem_size and fd_floor count; recvs receives are posted before the peer can send. RFC
+	 * immediate data does not arrive. Of the params only recv_size (>= 1024), recvs and
+	 * mem_size count; recvs receives are posted before the peer can send. RFC
 	 * 8797 private data goes both ways; a peer that sends none is taken to have 1024 bytes.
 	 * --- */
 
@@ -153,8 +152,7 @@ struct rr_prov_ops {
 	 * too, unless lst->v6only). -EADDRINUSE; -ENODEV: no device; -EADDRNOTAVAIL: no device
 	 * with that address; ... */
 	size_t (*lst_size)(void);
-	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr,
-		      const struct rr_prov_params *p);
+	int (*listen)(struct rr_lst *lst, const struct sockaddr *addr);
 	void (*unlisten)(struct rr_lst *lst);
 	/* Called before waiting for a request. 0, or -ESHUTDOWN as below. May be NULL. */
 	int (*tend)(struct rr_lst *lst);

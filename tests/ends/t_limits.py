@@ -147,6 +147,23 @@ def close_loops_leave_it_alive():
         same((c.carried(), a.carried()), (1, 1))
 
 
+def many_connections_leave_the_app_the_low_numbers():
+    """In a process with threads, too. select(), and svc_fdset of libtirpc, handle those below 1,024 only."""
+    n = 700
+    c, s = Agent(), Agent()
+    for a in c, s:
+        a.do('import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (5000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))')
+        a.do('all = []')
+    s.do('L = listen()')
+    t = s.start('for _ in range(%d): all.append(L.accept()[0]); echo_one(all[-1])' % n)
+    c.do("for i in range(%d): all.append(connect(%d)); ask(all[-1], i, b'x')" % (n, s.do('L.getsockname()[1]')))
+    s.result(t)
+    for a in c, s:
+        same(a.carried(), n)
+        highest = a.do('max(s.fileno() for s in all)')
+        check(highest < 1000, '%d connections, of which one is number %d' % (n, highest))
+
+
 def a_child_has_its_own():
     """And its parent's is closed in it, whether it has one or not."""
     a = Agent()

@@ -45,7 +45,7 @@ void shm_pair_init(struct shm_pair *p, uint32_t recv_size, uint32_t recvs)
 	shm_use_libc();
 	memset(p, 0, sizeof(*p));
 	p->cp = (struct rr_prov_params){
-		.recv_size = recv_size, .recvs = recvs, .mem_size = 1 << 20, .fd_floor = 300,
+		.recv_size = recv_size, .recvs = recvs, .mem_size = 1 << 20,
 	};
 	for (unsigned i = 0; i < RR_TOKEN_LEN; i++)
 		p->cp.token[i] = (uint8_t)(7 * i + 1);

@@ -22,7 +22,7 @@ void up_new(struct up *u, int fd, const uint8_t token[RR_TOKEN_LEN], uint32_t re
 	shm_use_libc();
 	*u = (struct up){
 		.fd = fd,
-		.p = { .recv_size = recv_size, .recvs = recvs, .mem_size = 1 << 20, .fd_floor = 300 },
+		.p = { .recv_size = recv_size, .recvs = recvs, .mem_size = 1 << 20 },
 	};
 	memcpy(u->p.token, token, RR_TOKEN_LEN);
 	u->qp = shm_qp_new(&u->p);

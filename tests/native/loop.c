@@ -80,7 +80,7 @@ static size_t lst_size(void)
 	return sizeof(struct rr_lst);
 }
 
-static int loop_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
+static int loop_listen(struct rr_lst *lst, const struct sockaddr *addr)
 {
 	struct sockaddr_un un;
 	socklen_t len = name_of_port(&un, port_of(addr), lst->v6only);
@@ -88,7 +88,6 @@ static int loop_listen(struct rr_lst *lst, const struct sockaddr *addr, const st
 
 	if (getenv("RDMARPC_TEST_NO_DEVICE"))
 		return -ENODEV;
-	(void)p;
 	lst->fd = new_socket();
 	if (lst->fd < 0)
 		return lst->fd;

@@ -136,13 +136,13 @@ static size_t fake_lst_size(void)
 	return sizeof(struct rr_lst) + 5000;
 }
 
-static int fake_listen(struct rr_lst *lst, const struct sockaddr *addr, const struct rr_prov_params *p)
+static int fake_listen(struct rr_lst *lst, const struct sockaddr *addr)
 {
 	prov.listened++;
 	cr_assert(lst->ops == &ops && lst->v6only && lst->fd == -1);
 	prov.lst = lst;
 	memset(lst + 1, 1, 5000);
-	return done(NULL, addr, p, NULL);
+	return done(NULL, addr, NULL, NULL);
 }
 
 static void fake_unlisten(struct rr_lst *lst)
@@ -363,7 +363,7 @@ Test(carrier, without_memory_there_is_none)
 	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
 	sh = rr_carrier_offer(&ops, &pp, &offer, &why);
 	sh2 = rr_carrier_answer(&ops, &pp, &offer, &answer, &why2);
-	rc = rr_carrier_listen(&ops, &to, true, &pp, &lst);
+	rc = rr_carrier_listen(&ops, &to, true, &lst);
 	setrlimit(RLIMIT_AS, &old);
 	cr_assert(!sh && why == RR_R_NO_MEMORY && prov.prepared == 0);
 	cr_assert(!sh2 && why2 == RR_R_NO_MEMORY && prov.answered == 0);
@@ -434,11 +434,11 @@ Test(carrier, native_peers)
 	cr_assert_eq(rr_carrier_call(sh, &pp, &to, &from), -ENETUNREACH);
 	cr_assert(prov.connected == 1 && prov.qp == sh->qp && prov.args[0] == &pp && prov.args[1] == &to && prov.args[2] == &from);
 	prov.rc = -EADDRINUSE;
-	cr_assert_eq(rr_carrier_listen(&ops, &to, true, &pp, &lst), -EADDRINUSE);
+	cr_assert_eq(rr_carrier_listen(&ops, &to, true, &lst), -EADDRINUSE);
 	cr_assert(prov.listened == 1 && !lst && !is_mapped(prov.lst) && !is_mapped((uint8_t *)prov.lst + RR_PAGE));
 	prov.rc = 0;
-	cr_assert_eq(rr_carrier_listen(&ops, &to, true, &pp, &lst), 0);
-	cr_assert(prov.listened == 2 && lst && prov.args[0] == &to && prov.args[1] == &pp);
+	cr_assert_eq(rr_carrier_listen(&ops, &to, true, &lst), 0);
+	cr_assert(prov.listened == 2 && lst && prov.args[0] == &to);
 	prov.rc = -ESHUTDOWN;
 	cr_assert_eq(rr_carrier_tend(lst), -ESHUTDOWN);
 	cr_assert(prov.tended == 1 && prov.args[0] == lst);

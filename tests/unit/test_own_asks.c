@@ -26,12 +26,10 @@ static struct {
 	struct rr_eng_params ep[64];	/* what the engine was asked for */
 	unsigned asks;
 	uint32_t budget_of, budget_size;
-	rlim_t placed;
 } k;
 
 int __wrap_getrlimit(__rlimit_resource_t what, struct rlimit *rl);
 int __wrap_rr_ownfd_above(int fd);
-int __wrap_rr_ownfd_place(rlim_t limit, bool alone, int fd);
 uint32_t __wrap_rr_eng_recvs(const struct rr_eng_params *p);
 uint32_t __wrap_rr_eng_native_caps(enum rr_dialect dialect, uint32_t caps);
 uint32_t __wrap_rr_budget_recvs(uint32_t recvs, uint32_t size);
@@ -49,14 +47,6 @@ int __wrap_rr_ownfd_above(int fd)
 {
 	cr_assert_geq(fd, 0);
 	return k.above;
-}
-
-int __wrap_rr_ownfd_place(rlim_t limit, bool alone, int fd)
-{
-	(void)alone;
-	cr_assert_eq(fd, 0);
-	k.placed = limit;
-	return 777;
 }
 
 uint32_t __wrap_rr_eng_recvs(const struct rr_eng_params *p)
@@ -283,7 +273,6 @@ Test(own_asks, between_two_of_ours)
 	rr_test_params.dialects = 1u << RR_DIALECT_V1;	/* of native peers */
 	p = asked(true);
 	cr_assert(p.recv_size == rr_test_params.inline_size && p.few == RR_PROV_FEW && p.long_size == 16384 && p.ack_timeout == 14);
-	cr_assert(p.fd_floor == 777 && k.placed == 4000);
 	cr_assert_eq(memcmp(p.token, token, sizeof(token)), 0);
 	cr_assert(k.budget_of == 100 + 32 + 8 + 4 && k.budget_size == p.recv_size && p.recvs == k.budget_of - 1);
 	cr_assert_eq(memcmp(&p.local, &c.end[0], sizeof(p.local)), 0);

@@ -183,6 +183,35 @@ Test(ownfd, a_thread_stays_low)
 	cr_assert_eq(in_child(by_thread), 0);
 }
 
+/* A server's connections: a descriptor of the app's and four of ours each. */
+static void *raise_many(void *out)
+{
+	for (int i = 0; i < 200; i++) {
+		*(int *)out = a_file();
+		for (int j = 0; j < 4; j++)
+			if (rr_ownfd_raise(a_file()) < 0)
+				*(int *)out = -1;
+	}
+	return NULL;
+}
+
+static int many_by_thread(void)
+{
+	pthread_t t;
+	int fd = -1;
+
+	limit_to(10000);
+	if (pthread_create(&t, NULL, raise_many, &fd) || pthread_join(t, NULL))
+		return 1;
+	/* until the table grew, at the app's 40th, ours were behind these */
+	return fd < 200 || fd > 200 + 4 * 40 + 5;
+}
+
+Test(ownfd, the_app_of_a_process_with_threads_has_its_numbers_too)
+{
+	cr_assert_eq(in_child(many_by_thread), 0);
+}
+
 Test(ownfd, those_above_a_number_are_counted)
 {
 	rr_ownfd_set(40, true);

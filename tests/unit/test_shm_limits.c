@@ -260,7 +260,6 @@ Test(shm_limits, descriptors_that_run_out_after_the_answer_do_not_matter)
 	getrlimit(RLIMIT_NOFILE, &was);
 	lim = (struct rlimit){ 40, was.rlim_max };
 	setrlimit(RLIMIT_NOFILE, &lim);
-	p.cp.fd_floor = p.sp.fd_floor = 20;
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
 	cr_assert_eq(ops->join(p.c, &p.answer), 0);

@@ -35,11 +35,11 @@ static void own_fd(int fd, bool own)
 }
 void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 
-int rr_verbs_channel_high(int fd, int floor)
+static int raise_fd(int fd)
 {
-	(void)floor;
 	return fd;
 }
+int (*rr_verbs_process_raise_fd)(int fd) = raise_fd;
 
 void rr_verbs_cm_events(struct rr_qp *qp, struct rr_vq *v)
 {
@@ -227,7 +227,7 @@ static void make(void)
 	ndone = asked = 0;
 	nwcs = 0;
 	broken = false;
-	rr_verbs_device(&device, 100);
+	rr_verbs_device(&device);
 	v->windows = rr_verbs_device_windows_of(&device) != RR_V_REFUTED;
 	v->can_inv = !rr_verbs_device_no_inv(&device, false);
 	rr_verbs_prove_alloc(v);
@@ -582,7 +582,7 @@ Test(verbs_able, a_failed_device_that_was_replaced_is_another)
 {
 	rr_verbs_device_failed(&device);
 	rr_verbs_device_gone(&device);
-	rr_verbs_device(&device, 100);
+	rr_verbs_device(&device);
 	cr_assert(rr_verbs_device_serves(&device, 1));
 }
 

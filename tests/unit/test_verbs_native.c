@@ -98,14 +98,13 @@ bool rr_creds_usable(struct rdma_event_channel *cm)
 
 /* --- the rest of the provider ------------------------------------------------------------ */
 
-int rr_verbs_channel_epoll(int floor)
+int rr_verbs_channel_epoll(void)
 {
-	return floor;
+	return 100;
 }
 
-int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
+int rr_verbs_channel(struct rdma_event_channel **cm)
 {
-	(void)floor;
 	*cm = &channel;
 	return 0;
 }
@@ -118,12 +117,11 @@ int rr_verbs_channel_watch(int set, int fd, uint32_t what)
 	return 0;
 }
 
-struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set, int floor)
+struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm, struct rdma_cm_id *id, int set)
 {
 	(void)cm;
 	(void)id;
 	(void)set;
-	(void)floor;
 	return NULL;
 }
 
@@ -197,10 +195,9 @@ void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
 	(void)cm;
 }
 
-void rr_verbs_device(struct ibv_context *dev, int floor)
+void rr_verbs_device(struct ibv_context *dev)
 {
 	(void)dev;
-	(void)floor;
 }
 
 void rr_verbs_device_gone(const struct ibv_context *dev)
@@ -210,7 +207,7 @@ void rr_verbs_device_gone(const struct ibv_context *dev)
 
 /* ----------------------------------------------------------------------------------------- */
 
-static const struct rr_prov_params par = { .recv_size = 4096, .fd_floor = 100 };
+static const struct rr_prov_params par = { .recv_size = 4096 };
 
 static struct sockaddr_in6 v6(const char *text, uint16_t port)
 {
@@ -237,7 +234,7 @@ static void listen_on(const char *text, bool v6only)
 	struct sockaddr_in6 a = v6(text, 20049);
 
 	listener.lst.v6only = v6only;
-	cr_assert_eq(rr_verbs_native_listen(&listener.lst, (struct sockaddr *)&a, &par), 0);
+	cr_assert_eq(rr_verbs_native_listen(&listener.lst, (struct sockaddr *)&a), 0);
 }
 
 /* ganesha with Bind_addr: its socket is one of IPv6. */

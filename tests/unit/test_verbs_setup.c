@@ -22,13 +22,19 @@ static void own_fd(int fd, bool own)
 }
 void (*rr_verbs_process_own_fd)(int fd, bool own) = own_fd;
 
+static int raise_fd(int fd)
+{
+	return fd;
+}
+int (*rr_verbs_process_raise_fd)(int fd) = raise_fd;
+
 /* --- the rest of the provider ------------------------------------------------------------ */
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define NOTHING(name, params) void name params { }
 #define ZERO(type, name, params) type name params { return (type)0; }
 
-NOTHING(rr_verbs_device, (struct ibv_context *dev, int floor))
+NOTHING(rr_verbs_device, (struct ibv_context *dev))
 NOTHING(rr_verbs_device_gone, (const struct ibv_context *dev))
 NOTHING(rr_verbs_events_add, (struct rr_qp *qp, struct rr_vq *v))
 NOTHING(rr_verbs_events_remove, (struct rr_vq *v))
@@ -355,8 +361,8 @@ Test(verbs_setup, both_sides_say_when_to_send_again)
 	cr_assert_eq(connect_resolved(&q.qp, v), 0);
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
-	q.qp.wake_fd = rr_verbs_channel_epoll(3);
-	channel.fd = rr_verbs_channel_epoll(3);	/* can be watched */
+	q.qp.wake_fd = rr_verbs_channel_epoll();
+	channel.fd = rr_verbs_channel_epoll();	/* can be watched */
 	cr_assert_eq(rr_verbs_setup_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), 0);
 	cr_assert_eq(ack_at_start, 16);
 	set_up();
@@ -370,8 +376,8 @@ static struct rdma_event_channel cm_channel;
 /* The last packet of the CM's exchange may be lost; the peer's first message says as much. */
 Test(verbs_setup, a_message_says_that_the_connection_is_established)
 {
-	q.qp.wake_fd = rr_verbs_channel_epoll(3);
-	channel.fd = rr_verbs_channel_epoll(3);
+	q.qp.wake_fd = rr_verbs_channel_epoll();
+	channel.fd = rr_verbs_channel_epoll();
 	cr_assert_eq(rr_verbs_setup_accept(&q.qp, v, &(struct rdma_conn_param){ 0 }), 0);
 	cr_assert(armed, "so that it is heard of");
 	v->cm = &cm_channel;

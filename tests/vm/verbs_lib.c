@@ -22,11 +22,22 @@ static void own_fd(int fd, bool own)
 	(void)own;
 }
 
-struct rr_verbs_env env = { .os = &libc_os, .own_fd = own_fd };
+#define FLOOR	100	/* where descriptors of ours begin */
+
+static int raise_fd(int fd)
+{
+	int to = fd < 0 ? -errno : fcntl(fd, F_DUPFD_CLOEXEC, FLOOR);
+
+	if (fd >= 0)
+		close(fd);
+	return to;
+}
+
+struct rr_verbs_env env = { .os = &libc_os, .own_fd = own_fd, .raise_fd = raise_fd };
 const char *test;
 const struct rr_prov_ops *ops;
 struct rr_prov_params par = {
-	.recv_size = 4096, .recvs = 32, .mem_size = 1 << 20, .fd_floor = 100,
+	.recv_size = 4096, .recvs = 32, .mem_size = 1 << 20,
 };
 struct rr_qp *a, *b;
 struct rr_lst *lst;
@@ -66,7 +77,7 @@ struct sockaddr *at_port(uint16_t port)
 void listen_at(const struct sockaddr *addr)
 {
 	lst = calloc(1, ops->lst_size());
-	CHECK(ops->listen(lst, addr, &par) == 0);
+	CHECK(ops->listen(lst, addr) == 0);
 }
 
 void unlisten(void)
@@ -208,7 +219,7 @@ unsigned low_fds(void)
 	char name[64], is[256];
 	unsigned n = 0;
 
-	for (int fd = 3; fd < par.fd_floor; fd++) {
+	for (int fd = 3; fd < FLOOR; fd++) {
 		ssize_t len;
 
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);

@@ -26,7 +26,6 @@ void rr_link_prov_params(const struct rr_link_params *p, struct rr_prov_params *
 {
 	*pp = (struct rr_prov_params){
 		.recv_size = p->recv_size, .recvs = p->recvs, .mem_size = RR_LINK_MEM,
-			     .fd_floor = 3,
 	};
 }
 

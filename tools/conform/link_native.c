@@ -52,6 +52,7 @@ static const struct rr_prov_ops *provider(void)
 	env = zero;
 	env.os = rr_os;
 	env.own_fd = rr_ownfd_set;
+	env.raise_fd = rr_ownfd_raise;
 	env.say = &say;
 	so = open_plugin();
 	*(void **)&entry = so ? dlsym(so, RR_VERBS_ENTRY) : NULL;
@@ -97,7 +98,6 @@ const char *rr_link_native_connect(struct rr_link *l, const struct rr_link_param
 
 const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_link_params *p)
 {
-	struct rr_prov_params pp;
 	int rc;
 
 	l->ops = provider();
@@ -106,8 +106,7 @@ const char *rr_link_native_listen(struct rr_link_listener *l, const struct rr_li
 	l->lst = calloc(1, l->ops->lst_size());
 	if (!l->lst)
 		return "out of memory";
-	rr_link_prov_params(p, &pp);
-	rc = l->ops->listen(l->lst, (const struct sockaddr *)&p->addr, &pp);
+	rc = l->ops->listen(l->lst, (const struct sockaddr *)&p->addr);
 	return rc ? strerror(-rc) : NULL;
 }
 

@@ -68,7 +68,7 @@ int rr_carrier_call(struct rr_share *sh, const struct rr_prov_params *p,
 /* A listener for native peers, in memory of its own; rr_carrier_take() gives the next peer that
  * has connected. */
 int rr_carrier_listen(const struct rr_prov_ops *ops, const struct sockaddr *addr, bool v6only,
-		      const struct rr_prov_params *p, struct rr_lst **out);
+		      struct rr_lst **out);
 void rr_carrier_unlisten(struct rr_lst *lst);
 int rr_carrier_tend(struct rr_lst *lst);
 int rr_carrier_take(struct rr_lst *lst, struct rr_share *sh, const struct rr_prov_params *p);

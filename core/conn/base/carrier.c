@@ -175,7 +175,7 @@ static size_t listener_size(const struct rr_prov_ops *ops)
 }
 
 int rr_carrier_listen(const struct rr_prov_ops *ops, const struct sockaddr *addr, bool v6only,
-		      const struct rr_prov_params *p, struct rr_lst **out)
+		      struct rr_lst **out)
 {
 	size_t size = listener_size(ops);
 	struct rr_lst *lst;
@@ -187,7 +187,7 @@ int rr_carrier_listen(const struct rr_prov_ops *ops, const struct sockaddr *addr
 	lst->ops = ops;
 	lst->v6only = v6only;
 	lst->fd = -1;
-	rc = ops->listen(lst, addr, p);
+	rc = ops->listen(lst, addr);
 	if (rc)
 		munmap(lst, size);
 	else

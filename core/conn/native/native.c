@@ -141,14 +141,13 @@ static int open_rdma_door(struct rr_listener *l, int fd)
 {
 	const struct rr_prov_ops *ops = rr_prov_native();
 	struct sockaddr_in6 addr = l->addr;
-	struct rr_prov_params p;
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_params(&p, NULL, NULL, fd))
+	if (!rr_own_spare(fd))
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
-	return rr_carrier_listen(ops, (struct sockaddr *)&addr, is_v6only(fd), &p, &l->lst);
+	return rr_carrier_listen(ops, (struct sockaddr *)&addr, is_v6only(fd), &l->lst);
 }
 
 /* Is the door open? Tries to open it, if it is time to. */

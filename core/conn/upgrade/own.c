@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include "core/base/compiler.h"
@@ -189,7 +188,6 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		.recvs = all_recvs(!token),
 		.few = token ? RR_PROV_FEW : own_recvs(true, FEW_CREDITS, FEW_BC_CREDITS),
 		.mem_size = rr_own_memory() + set_aside(c),
-		.fd_floor = rr_ownfd_place(most, __libc_single_threaded, 0),
 		.ack_timeout = rr_cp->ack_timeout,
 	};
 	/* between two of ours the process's budget decides how many receives there may be */

@@ -14,20 +14,6 @@
 #include "core/base/os.h"
 #include "core/prov/verbs/rdmacm.h"
 
-/* Numbers below floor are left to the app, which expects the lowest free one from its next
- * open(). If there is no room above, a low number is better than none. */
-int rr_verbs_channel_high(int fd, int floor)
-{
-	int to = rr_os->fcntl(fd, F_DUPFD_CLOEXEC, floor);
-
-	if (to >= 0)
-		rr_os->close(fd);
-	else
-		to = fd;
-	rr_verbs_process_own_fd(to, true);
-	return to;
-}
-
 void rr_verbs_channel_close_fd(int fd)
 {
 	if (fd < 0)
@@ -44,11 +30,9 @@ int rr_verbs_channel_quiet(int fd)
 }
 
 /* By system calls, because libc's names would lead into the wrappers of the preload library. */
-int rr_verbs_channel_epoll(int floor)
+int rr_verbs_channel_epoll(void)
 {
-	int fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
-
-	return fd < 0 ? -errno : rr_verbs_channel_high(fd, floor);
+	return rr_verbs_process_raise_fd((int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC));
 }
 
 /* which: 0 for the CM's events, 1 for completions. */
@@ -62,7 +46,7 @@ int rr_verbs_channel_watch(int set, int fd, uint32_t which)
 /* Opens a channel, non-blocking, with its descriptor out of the app's way. 0 or -errno
  * (-ECHILD: see rr_verbs_process_orphan); *cm may be set even then, and is the caller's to
  * free. */
-int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
+int rr_verbs_channel(struct rdma_event_channel **cm)
 {
 	if (rr_verbs_process_orphan)
 		return -ECHILD;
@@ -71,7 +55,7 @@ int rr_verbs_channel(struct rdma_event_channel **cm, int floor)
 		return -errno;
 	rr_verbs_process_used = true;
 	/* librdmacm reads the number from here each time, so it can be replaced */
-	(*cm)->fd = rr_verbs_channel_high((*cm)->fd, floor);
+	(*cm)->fd = rr_verbs_process_raise_fd((*cm)->fd);
 	return rr_verbs_channel_quiet((*cm)->fd);
 }
 
@@ -90,10 +74,10 @@ void rr_verbs_channel_forked(const struct rdma_event_channel *cm)
 }
 
 struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm,
-						  struct rdma_cm_id *id, int set, int floor)
+						  struct rdma_cm_id *id, int set)
 {
 	struct rdma_event_channel *now = NULL, *old = *cm;
-	int rc = rr_verbs_channel(&now, floor);
+	int rc = rr_verbs_channel(&now);
 
 	/* The new channel is watched before the id moves to it, so that no event of the id can
 	 * go unnoticed. */

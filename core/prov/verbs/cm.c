@@ -24,7 +24,7 @@ static void renew_channel(struct rr_qp *qp, struct rr_vq *v)
 {
 	struct pollfd p = { v->cm->fd, POLLIN, 0 };
 	struct rdma_event_channel *old =
-	    rr_verbs_channel_renew(&v->cm, v->id, qp->wake_fd, v->param.fd_floor);
+	    rr_verbs_channel_renew(&v->cm, v->id, qp->wake_fd);
 
 	if (!old) {
 		v->lost |= rr_os->poll(&p, 1, 0) > 0;

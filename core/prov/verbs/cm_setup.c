@@ -74,10 +74,10 @@ int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v)
 {
 	int rc;
 
-	qp->wake_fd = rr_verbs_channel_epoll(v->param.fd_floor);
+	qp->wake_fd = rr_verbs_channel_epoll();
 	if (qp->wake_fd < 0)
 		return qp->wake_fd;
-	rc = rr_verbs_channel(&v->cm, v->param.fd_floor);
+	rc = rr_verbs_channel(&v->cm);
 	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->cm->fd, 0);
 }
 
@@ -131,9 +131,9 @@ static void depths(struct rr_qp *qp, struct rr_vq *v, const struct rdma_conn_par
 
 /* See connections.h. Events that nobody has read yet come first: they may say that the device
  * serves, or that it does not. */
-int rr_verbs_setup_device(struct rr_vq *v, struct rdma_cm_id *id)
+int rr_verbs_setup_device(struct rdma_cm_id *id)
 {
-	rr_verbs_device(id->verbs, v->param.fd_floor);
+	rr_verbs_device(id->verbs);
 	if (!rr_verbs_channel_quiet(id->verbs->async_fd))
 		rr_verbs_events_read(id->verbs);
 	return rr_verbs_device_serves(id->verbs, id->port_num) ? 0 : -ENETDOWN;
@@ -142,14 +142,14 @@ int rr_verbs_setup_device(struct rr_vq *v, struct rdma_cm_id *id)
 /* Makes the queue pair and has its completions ring wake_fd. */
 static int make_and_watch(struct rr_qp *qp, struct rr_vq *v)
 {
-	int rc = rr_verbs_setup_device(v, v->id);
+	int rc = rr_verbs_setup_device(v->id);
 
 	if (!rc)
 		rc = rr_verbs_qp_make(qp, v);
 	if (rc)
 		return rc;
 	rr_verbs_events_add(qp, v);
-	v->comp->fd = rr_verbs_channel_high(v->comp->fd, v->param.fd_floor);
+	v->comp->fd = rr_verbs_process_raise_fd(v->comp->fd);
 	rc = rr_verbs_channel_quiet(v->comp->fd);
 	return rc ? rc : rr_verbs_channel_watch(qp->wake_fd, v->comp->fd,
 						RR_VERBS_RANG_CQ);

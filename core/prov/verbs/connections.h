@@ -67,7 +67,7 @@ int rr_verbs_setup_start(struct rr_qp *qp, const struct rr_prov_params *p);
 int rr_verbs_setup_open(struct rr_qp *qp, struct rr_vq *v); /* … and its channel */
 /* id has its device, whose descriptors are ours from now on. 0, or -ENETDOWN: the device has
  * failed, or the link of its port is down. */
-int rr_verbs_setup_device(struct rr_vq *v, struct rdma_cm_id *id);
+int rr_verbs_setup_device(struct rdma_cm_id *id);
 int rr_verbs_setup_resolve(struct rr_vq *v, const struct sockaddr *to,
 			   const struct sockaddr *from, int ms);
 /* Accepts the request that v->id stands for. If that fails, refuses it. */
@@ -86,8 +86,7 @@ int rr_verbs_pair_withdraw(struct rr_qp *qp);
 /* --- native_cm.c: with native peers --- */
 
 size_t rr_verbs_native_lst_size(void);
-int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
-			   const struct rr_prov_params *p);
+int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr);
 void rr_verbs_native_unlisten(struct rr_lst *lst);
 int rr_verbs_native_tend(struct rr_lst *lst);
 int rr_verbs_native_take(struct rr_lst *lst, struct rr_qp *qp, const struct rr_prov_params *p,

@@ -44,7 +44,7 @@ static void forget(struct device *d)
 
 /* The new numbers are stored in the context itself, where libibverbs and its drivers look for
  * them. Nobody else may be using the device then: its user calls this first. */
-void rr_verbs_device(struct ibv_context *ctx, int floor)
+void rr_verbs_device(struct ibv_context *ctx)
 {
 	struct device *d;
 
@@ -55,8 +55,8 @@ void rr_verbs_device(struct ibv_context *ctx, int floor)
 		d = NULL;
 	}
 	if (!d && ndevices < DEVICES) {
-		ctx->cmd_fd = rr_verbs_channel_high(ctx->cmd_fd, floor);
-		ctx->async_fd = rr_verbs_channel_high(ctx->async_fd, floor);
+		ctx->cmd_fd = rr_verbs_process_raise_fd(ctx->cmd_fd);
+		ctx->async_fd = rr_verbs_process_raise_fd(ctx->async_fd);
 		devices[ndevices++] = (struct device){ .ctx = ctx, .cmd = ctx->cmd_fd,
 						       .async = ctx->async_fd };
 	}

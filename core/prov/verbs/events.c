@@ -186,7 +186,7 @@ static void ring_its_bell(struct rr_vq *v)
 
 	if (fd < 0)
 		return;
-	v->bell = rr_verbs_channel_high(fd, v->param.fd_floor);
+	v->bell = rr_verbs_process_raise_fd(fd);
 	syscall(SYS_epoll_ctl, v->qp->wake_fd, EPOLL_CTL_ADD, v->bell, &ev);
 }
 

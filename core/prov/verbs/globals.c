@@ -9,6 +9,7 @@ static pid_t self;		/* fallback for kernels without MADV_WIPEONFORK */
 pid_t *rr_verbs_process_self = &self;
 
 void (*rr_verbs_process_own_fd)(int fd, bool own);
+int (*rr_verbs_process_raise_fd)(int fd);
 bool rr_verbs_process_no_windows, rr_verbs_process_invite;
 const struct rr_verbs_say *rr_verbs_process_say;
 void (*rr_verbs_process_on_event)(const char *device, const char *event, unsigned port,

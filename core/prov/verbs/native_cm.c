@@ -86,7 +86,7 @@ static int listen_native(struct rr_verbs_lst *l, struct rdma_cm_id **id,
 	    rr_creds_bind_addr(*id, (struct sockaddr *)(uintptr_t)addr))
 		return -errno;
 	if ((*id)->verbs)	/* the address is a device's */
-		rr_verbs_device((*id)->verbs, l->fd_floor);
+		rr_verbs_device((*id)->verbs);
 	return rr_creds_listen(*id, BACKLOG) ? -errno : 0;
 }
 
@@ -103,8 +103,8 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	at4.sin6_port = at.sin6_port;	/* where sin_port is */
 	both = at.sin6_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at.sin6_addr) &&
 	       !l->lst.v6only;
-	l->lst.fd = rr_verbs_channel_epoll(l->fd_floor);
-	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm, l->fd_floor);
+	l->lst.fd = rr_verbs_channel_epoll();
+	rc = l->lst.fd < 0 ? l->lst.fd : rr_verbs_channel(&l->cm);
 	if (!rc)
 		rc = rr_verbs_channel_watch(l->lst.fd, l->cm->fd, 0);
 	if (!rc)
@@ -114,15 +114,13 @@ static int open_at(struct rr_verbs_lst *l, const struct sockaddr *addr)
 	return rc;
 }
 
-int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr,
-			   const struct rr_prov_params *p)
+int rr_verbs_native_listen(struct rr_lst *lst, const struct sockaddr *addr)
 {
 	struct rr_verbs_lst *l = container_of(lst, struct rr_verbs_lst, lst);
 	int saved = errno, rc;
 
 	lst->fd = -1;
 	l->owner = rr_verbs_pid;
-	l->fd_floor = p->fd_floor;
 	rc = open_at(l, addr);
 	if (rc)
 		rr_verbs_native_unlisten(lst);
@@ -180,7 +178,7 @@ static int take_request(struct rr_qp *qp, const struct rr_prov_params *p, struct
  * before they have been read. */
 static int renew_listener(struct rr_verbs_lst *l)
 {
-	if (l->old || !(l->old = rr_verbs_channel_renew(&l->cm, l->id, l->lst.fd, l->fd_floor)))
+	if (l->old || !(l->old = rr_verbs_channel_renew(&l->cm, l->id, l->lst.fd)))
 		return -ESHUTDOWN;
 	return l->id4 && rr_creds_migrate_id(l->id4, l->cm) ? -ESHUTDOWN : 0;
 }

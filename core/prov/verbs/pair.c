@@ -120,7 +120,7 @@ static int listen_pair(struct rr_qp *qp, struct rr_vq *v, struct rr_prov_addr *a
 		return -errno;
 	if (!v->listener->verbs)
 		return -ENODEV;
-	rc = rr_verbs_setup_device(v, v->listener);
+	rc = rr_verbs_setup_device(v->listener);
 	if (!rc && rr_verbs_iwarp(v->listener))
 		rc = -EOPNOTSUPP;
 	return rc ? rc : address_put(v->listener, answer);

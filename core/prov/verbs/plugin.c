@@ -213,6 +213,7 @@ RR_EXPORT const struct rr_prov_ops *rr_verbs_plugin(uint32_t abi,
 	rr_verbs_pid = getpid();
 	rr_os = env->os;
 	rr_verbs_process_own_fd = env->own_fd;
+	rr_verbs_process_raise_fd = env->raise_fd;
 	rr_verbs_process_no_windows = env->no_windows;
 	rr_verbs_process_invite = env->invite;
 	rr_verbs_process_say = env->say;

@@ -13,7 +13,7 @@
 #define RR_VERBS_ENTRY	"rr_verbs_plugin"
 /* This number must change with every change of struct rr_prov_ops, rr_prov_params, rr_qp, rr_wc
  * or of this file. */
-#define RR_VERBS_ABI	9u
+#define RR_VERBS_ABI	10u
 
 #define RR_VERBS_SAY	32u
 /* For programs that judge peers (rdmarpc-conform): bytes that native peers get in place of our
@@ -28,6 +28,7 @@ struct rr_verbs_say {
 struct rr_verbs_env {
 	const struct rr_os *os;
 	void (*own_fd)(int fd, bool own);	/* rr_ownfd_set() */
+	int (*raise_fd)(int fd);		/* rr_ownfd_raise() */
 	void (*on_refused)(rr_refused_fn *fn);	/* sets rr_refused; may be NULL */
 	void (*at_exit)(void);			/* called when the process exits; may be NULL */
 	bool no_windows;			/* for tests: as if the device had no windows */

@@ -58,14 +58,12 @@ enum rr_verbs_rang {
 	RR_VERBS_RANGS
 };
 
-/* Takes fd as a descriptor of ours, moved to floor or above if there is room. */
-int rr_verbs_channel_high(int fd, int floor);
 void rr_verbs_channel_close_fd(int fd); /* closes one; -1: does nothing */
 int rr_verbs_channel_quiet(int fd);     /* makes it non-blocking; 0 or -errno */
-int rr_verbs_channel_epoll(int floor);  /* an epoll set, or -errno */
+int rr_verbs_channel_epoll(void);       /* an epoll set, or -errno */
 /* Adds fd to an epoll set of ours; which: enum rr_verbs_rang, in the set of a connection. */
 int rr_verbs_channel_watch(int set, int fd, uint32_t which);
-int rr_verbs_channel(struct rdma_event_channel **cm, int floor);
+int rr_verbs_channel(struct rdma_event_channel **cm);
 /* NULL: does nothing. In a forked child use rr_verbs_channel_forked(): only the descriptor is
  * the child's. */
 void rr_verbs_channel_free(struct rdma_event_channel *cm);
@@ -74,7 +72,7 @@ void rr_verbs_channel_forked(const struct rdma_event_channel *cm);
  * new channel and moves id to it. Returns the old channel; NULL and errno: nothing has
  * changed. */
 struct rdma_event_channel *rr_verbs_channel_renew(struct rdma_event_channel **cm,
-						  struct rdma_cm_id *id, int set, int floor);
+						  struct rdma_cm_id *id, int set);
 /* The next event, already acknowledged (before that an id can be neither destroyed nor moved),
  * with its private data copied to data. False: there is none; or errno is EACCES, see
  * rr_verbs_channel_renew(). */
@@ -83,9 +81,9 @@ bool rr_verbs_channel_event(struct rdma_event_channel *cm, struct rdma_cm_event 
 
 /* --- device.c --- */
 
-/* Moves the device's descriptors to floor or above and makes them ours, unless that was done.
+/* Makes the device's descriptors ours, out of the app's way, unless that was done.
  * To be called before each first use of a device that the CM gives us. */
-void rr_verbs_device(struct ibv_context *dev, int floor);
+void rr_verbs_device(struct ibv_context *dev);
 /* The device was removed: librdmacm may close its descriptors. */
 void rr_verbs_device_gone(const struct ibv_context *dev);
 void rr_verbs_device_forked(void);	/* a child has no use for them */

@@ -215,7 +215,6 @@ struct rr_verbs_lst {
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *id4;		/* IPv4's, if id is at IPv6's any-address; or NULL */
 	pid_t owner;
-	int fd_floor;
 };
 
 /* The pid of this process. In a forked child it reads 0 at once, before any handler of
@@ -223,8 +222,9 @@ struct rr_verbs_lst {
 extern pid_t *rr_verbs_process_self;
 #define rr_verbs_pid (*rr_verbs_process_self)
 
-/* Marks a descriptor as hidden from the app, and undoes that before it is closed. */
+/* rr_ownfd_set(), for a descriptor that is to be closed; and rr_ownfd_raise(). */
 extern void (*rr_verbs_process_own_fd)(int fd, bool own);
+extern int (*rr_verbs_process_raise_fd)(int fd);
 
 /* used: librdmacm has opened devices in this process, and keeps them. What a forked child made
  * with them would be its parent's. So such a child, an orphan, does without RDMA. */
