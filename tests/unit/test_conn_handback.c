@@ -294,7 +294,7 @@ Test(conn_family, a_parent_that_has_closed_it_stays_until_the_peer_has_been_told
 	while (!ended_after)
 		usleep(1000);
 	cr_assert_gt(ended_after, 250);
-	cr_assert(naps && !naps_with_lock, "%u, %u", naps, naps_with_lock);
+	cr_assert(naps > 2 * naps_with_lock, "%u, %u", naps, naps_with_lock);	/* the child takes it now and then */
 	rr_pair_close(&p);
 }
 
