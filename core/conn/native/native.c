@@ -144,7 +144,7 @@ static int open_rdma_door(struct rr_listener *l, int fd)
 
 	if (!ops)
 		return -ENODEV;
-	if (!rr_own_spare(fd))
+	if (!rr_own_spare(-1))
 		return -EMFILE;
 	addr.sin6_port = htons(l->port);	/* where sin_port is */
 	return rr_carrier_listen(ops, (struct sockaddr *)&addr, is_v6only(fd), &l->lst);
