@@ -154,9 +154,10 @@ static int dup_above(int fd, int least)
 {
 	int to = dup_as_then(fd, least);
 
-	if (to < 0)
-		rr_ownfd_floor(fd);
-	for (int at = to < 0 ? place_then(fd, least) : 0; at > least && to < 0; at /= 2)
+	if (to >= 0)
+		return to;
+	rr_ownfd_floor(fd);	/* reads the limit */
+	for (int at = place_then(fd, least); at > least && to < 0; at /= 2)
 		to = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, at);
 	return to;
 }
