@@ -179,7 +179,6 @@ static bool is_near(const struct sockaddr_in6 *a, const struct sockaddr *to)
 bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token,
 		   int fd)
 {
-	rlim_t most = limit();
 	socklen_t len = sizeof(p->local);
 	const char *dir = "";
 
@@ -205,5 +204,5 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 	if (token && !p->near)
 		dir = rr_run_dir();
 	p->run_dir = dir[0] ? dir : NULL;
-	return is_spare(most, token ? fd : -1);
+	return rr_own_spare(token ? fd : -1);
 }
