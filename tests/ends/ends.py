@@ -98,16 +98,12 @@ class Agent:
 
     def __init__(self, shim=True, prefix=(), user=None, **options):
         self.err = open('%s/agent.%d.log' % (W, len(procs)), 'w+')
-
-        def become():
-            if user is not None:
-                os.setgroups([])
-                os.setgid(user)
-                os.setuid(user)
+        # Without a preexec_fn, it is vfork() that starts it: a fork() of this process is dear.
+        as_user = {} if user is None else {'user': user, 'group': user, 'extra_groups': []}
         self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', '-S', '-E', '-u', AGENT],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
-                                  env=environment(shim, **options), preexec_fn=become,
-                                  start_new_session=True)
+                                  env=environment(shim, **options),
+                                  start_new_session=True, **as_user)
         procs.append(self.p)
         self.next = 0
         self.answers = {}
