@@ -93,17 +93,21 @@ def same(got, want, what=''):
 procs = []
 
 
+def as_user(user):
+    """For Popen(): to be that one alone, or who we are for None. Unlike a preexec_fn it leaves
+    vfork() to those who stay who they are: a fork() of this process is dear."""
+    return {} if user is None else {'user': user, 'group': user, 'extra_groups': []}
+
+
 class Agent:
     """A process that runs agent.py. do() waits for the answer, start() and wait() do it in two."""
 
     def __init__(self, shim=True, prefix=(), user=None, **options):
         self.err = open('%s/agent.%d.log' % (W, len(procs)), 'w+')
-        # Without a preexec_fn, it is vfork() that starts it: a fork() of this process is dear.
-        as_user = {} if user is None else {'user': user, 'group': user, 'extra_groups': []}
         self.p = subprocess.Popen(list(prefix) + ['/usr/bin/python3', '-S', '-E', '-u', AGENT],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.err,
                                   env=environment(shim, **options),
-                                  start_new_session=True, **as_user)
+                                  start_new_session=True, **as_user(user))
         procs.append(self.p)
         self.next = 0
         self.answers = {}

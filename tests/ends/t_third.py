@@ -84,11 +84,7 @@ def python(serve, **options):
 
 def abuser(name, carrier, port, connections):
     """Goes on until its stdin is closed: what is measured is measured under abuse, however long that takes."""
-    def become():
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-    p = subprocess.Popen([ABUSER, name, carrier, str(port), str(connections)], preexec_fn=become,
+    p = subprocess.Popen([ABUSER, name, carrier, str(port), str(connections)], **as_user(NOBODY),
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     procs.append(p)
     return p
@@ -266,7 +262,7 @@ def test_of(abuse):
 
 def as_nobody(code):
     """Runs Python code as a user who owns nothing."""
-    p = subprocess.run(['/usr/bin/python3', '-c', 'import os\n' + code], user=NOBODY, group=NOBODY, extra_groups=[],
+    p = subprocess.run(['/usr/bin/python3', '-c', 'import os\n' + code], **as_user(NOBODY),
                        capture_output=True, text=True, timeout=SOON * SLOW)
     check(p.returncode == 0, 'as nobody: ' + p.stderr)
 
