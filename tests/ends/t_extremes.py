@@ -5,7 +5,8 @@ import os, re
 from ends import *
 
 # Agents keep the memory in which messages of 64 MiB were. In a guest the pages cost three times what all else does.
-os.environ.update(MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_=str(1 << 32), MALLOC_ARENA_MAX='1')
+os.environ.update(MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_=str(1 << 32), MALLOC_ARENA_MAX='1',
+                  GLIBC_TUNABLES='glibc.malloc.hugetlb=1')	# huge pages, where the system has them
 ROOT = HERE + '/../..'
 UNIT = {'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}
 PATH_MAX = 107
