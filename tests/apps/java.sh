@@ -5,8 +5,9 @@
 . "$(dirname "$0")/lib.sh"
 need java javac
 port=20834
-javac -d $W $HERE/Lab.java >>$W/helper.log 2>&1 || { cat $W/helper.log; die "javac"; }
-java="java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $W Lab"
+classes=${ANSWERS:-$W}/java	# compiled for all legs
+[ -e $classes/Lab.class ] || javac -d $classes $HERE/Lab.java >>$W/helper.log 2>&1 || { cat $W/helper.log; die "javac"; }
+java="java -Xshare:auto -XX:TieredStopAtLevel=1 -cp $classes Lab"
 server $java "$MODE" $port
 waitport $port
 check io 'java io ok' $java io $port

@@ -34,6 +34,7 @@ if [ -z "${IN_NAMESPACES:-}" ]; then
 fi
 
 . "$HERE/../lib/wait.sh"
+. "$HERE/../lib/shark.sh"
 
 skip() { echo "$*"; exit 77; }
 die() { echo "FAIL $*"; exit 1; }

@@ -22,6 +22,7 @@ dump=$T/rdmarpc-dump
 A=1500 B=1501		# users
 as() { u=$1; shift; setpriv --reuid="$u" --regid="$u" --clear-groups "$@"; }
 rdma() { LD_PRELOAD=$T/librpcrdma_shim.so "$@"; }
+. tests/lib/shark.sh
 # A client may have a port by which tshark would know another protocol.
 shark() { tshark -o tcp.try_heuristic_first:TRUE -o rpc.dissect_unknown_programs:TRUE "$@" 2>/dev/null; }
 
