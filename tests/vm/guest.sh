@@ -32,14 +32,20 @@ guest_cpu() { # DIR: seconds that its QEMU has computed; 0 if it is gone
 	echo $(((${stat[13]:-0} + ${stat[14]:-0}) / $(getconf CLK_TCK)))
 } 2>/dev/null
 
+# session INCREMENT COMMAND...: in the background: becomes a session of its own, and so much nicer than what starts it, also
+# for a scheduler that sees sessions as groups.
+session() {
+	# shellcheck disable=SC2016 # for sh
+	exec setsid nice -n "$1" sh -c '{ nice >/proc/self/autogroup; } 2>/dev/null; exec "$@"' - "${@:2}"
+}
+
 guest_boot() { # DIR KERNELDIR INITRD SECONDS ACCEL...
 	local dir=$1 share=$1/share kernel=$2 initrd=$3 i=$(($4 * 20))
 	shift 4
 	rm -rf "$share"
 	mkdir -p "$share"
 	cp "$VM_HERE/guest-main" "$share/main"
-	# shellcheck disable=SC2016 # a session that the scheduler sees as a group is as nice as what starts it
-	setsid sh -c '{ echo "$(nice)" >/proc/self/autogroup; } 2>/dev/null; exec "$@"' - timeout -k 3 "${VM_LIFE:-5400}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
+	session 0 timeout -k 3 "${VM_LIFE:-5400}" qemu-system-x86_64 -nodefaults -no-user-config -display none \
 		-no-reboot -M q35 "$@" -smp "$VM_CPUS" -m "$VM_MEMORY" -kernel "$kernel/vmlinux" -initrd "$initrd" \
 		-append "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr norandmaps audit=0 apparmor=0 selinux=0 nowatchdog rcupdate.rcu_expedited=1 random.trust_cpu=on no_timer_check tsc=reliable vm.kernel=$kernel vm.init=${VM_INIT:-bash} systemd.unit=vm.target" \
 		-serial file:"$dir/console" \
