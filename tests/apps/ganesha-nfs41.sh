@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # NFSv4.1: a session with a back channel, many calls outstanding.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 [ "$LEG" != native ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
 . "$HERE/ganesha-setup.sh"
 if [ -n "${CAPTURE:-}" ]; then	# what comes at once is more than a buffer takes that its reader has not found yet

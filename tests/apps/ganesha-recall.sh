@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The NFSv4.1 server calls its client: ganesha takes a delegation back. Ceph is its back end, since FSAL_VFS gives
 # none.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 [ "$LEG" != native ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
 FSAL=CEPH
 . "$HERE/ganesha-setup.sh"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # nfs-ganesha (back end $FSAL) and libnfs's tools, NFSv3 (MOUNT and NFS on ports of their own) and NFSv4.0.
 # NATIVE=1: the leg verbs natively. libnfs 4.0.0 cannot encode NFSv4 WRITEs above a few KB, so that upload is small.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need nfs-cp nfs-ls nfs-cat showmount
 [ "$LEG" != native ] && [ -z "${NATIVE:-}" ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
 . "$HERE/ganesha-setup.sh"

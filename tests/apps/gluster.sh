@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # glusterd, a brick (a server that is glusterd's client as well), the command line over TCP, and libgfapi.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 . "$HERE/gluster-setup.sh"
 cli="gluster --remote-host=$host"
 VARIES=1 check pool 'localhost' $cli pool list

@@ -3,7 +3,7 @@
 # req: rfc8166 8.2.2.1 #1, 8.2.2.3 #1
 # NFSv3 by RPCSEC_GSS from nfs-ganesha: krb5, krb5i, krb5p; and without. In the legs native and verbs the context is made
 # over TCP on the NFS port, where the native listener is no hindrance, and used on the RDMA port.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 hostname server.lab
 need jq
 . "$HERE/krb5-setup.sh"

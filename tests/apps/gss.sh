@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # RPCSEC_GSS between libtirpc programs, service SERVICE (krb5, krb5i, krb5p); connections with a context each.
 # Of what libtirpc itself can: nothing above 64 KiB that is sealed.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 . "$HERE/krb5-setup.sh"
 krb5_service lab/server.lab
 krb5_login user

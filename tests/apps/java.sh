@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A Java server (MODE server: streams and threads; select: channels and a Selector), Java clients and the
 # libtirpc client.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need java javac
 port=20834
 classes=${ANSWERS:-$W}/java	# compiled for all legs

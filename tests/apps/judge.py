@@ -5,8 +5,6 @@
 judge.py clients LEG LIST CARRIED   a line of LIST for each check, with tabs between NAME EXPECT CALLS ALLOW FILE: a file with
 a snapshot of its clients. Prints NAME, a tab and what is wrong for each that is not right
 judge.py server LEG EXPECT ALLOW CARRIED [NAME]  snapshots, of the server, on stdin: the last of each process counts
-judge.py calls CARRIED   prints how many calls the clients of all checks sent, or were sent, as RPC-over-RDMA
-judge.py replies CARRIED   likewise, of replies
 
 LEG both or verbs with EXPECT carried: connections were carried (in verbs none of the client's by shared memory),
 those on TCP have a reason in ALLOW (names of reasons.def, commas between), and no error was counted. The clients sent CALLS ("some": at least one)
@@ -120,10 +118,6 @@ def judge_server(processes, allow, carried_file, name=""):
     return stray_tcp(processes, allow) or errors(processes)
 
 
-def messages_carried(what, carried_file):
-    return sum(client[what + "_sent"] + client[what + "_received"] for client in documents(read(carried_file)))
-
-
 def carries(leg, expect):
     return leg in ("both", "verbs", "native") and expect == "carried"
 
@@ -143,7 +137,4 @@ def clients(leg, checks, carried_file):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("calls", "replies"):
-        print(messages_carried(sys.argv[1], sys.argv[2]))
-    else:
-        sys.exit({"server": server, "clients": clients}[sys.argv[1]](*sys.argv[2:]) or None)
+    sys.exit({"server": server, "clients": clients}[sys.argv[1]](*sys.argv[2:]) or None)

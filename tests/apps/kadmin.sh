@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # kadmin and kadmind (RPCSEC_GSS). kadmin first asks the KDC, over TCP that is not RPC.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need kadmind kadmin
 . "$HERE/krb5-setup.sh"
 kadmin.local -r LAB -q 'addprinc -pw secret lab/admin' >>$W/helper.log 2>&1 || die "kadmin.local"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server started by inetd. FLAVOUR wait: it gets the listening socket. nowait: it gets a connection that
 # inetd accepted, and is the first to read from it. inetd itself only sees connections without an offer.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need inetd
 port=20811
 c="labcli $HOST $port"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A server that registers with rpcbind, found by clnt_create(host, prog, vers, "tcp").
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need rpcbind rpcinfo
 helper rpcbind -f -w
 waitport 111

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A server started by systemd-socket-activate. FLAVOUR listen: it gets the listening socket (fd 3).
 # accept: systemd-socket-activate accepts, and each connection gets a server of its own (fd 0).
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need systemd-socket-activate
 port=20813
 c="labcli $HOST $port"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpcgen'd libtirpc client and server; MODE is the server's shape (see labsvc.c).
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 port=20801
 c="labcli $HOST $port"
 # The parent of a child per connection closes what it never read: for it, a connection without an offer.

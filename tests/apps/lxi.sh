@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # lxi talks VXI-11 through the RPC code inside libc, which no preloaded library can see; rdmarpc-run --tirpc
 # puts libtirpc's in its place. Without that it is TCP, and works.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need lxi rpcbind
 helper rpcbind -f -w
 waitport 111

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpc.statd and rpc.rquotad, pinged by rpcinfo. rpcbind is asked first, without the shim.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need rpcbind rpc.statd rpc.rquotad rpcinfo
 helper rpcbind -f -w
 waitport 111

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpc.mountd as a daemon with three workers that accept on one listening socket.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 . "$HERE/mountd-setup.sh"
 server rpc.mountd -p $port -t 3
 waitport $port

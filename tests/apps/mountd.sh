@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpc.mountd (without a kernel NFS server) and showmount. rpcbind is asked first, without the shim.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 . "$HERE/mountd-setup.sh"
 server rpc.mountd -F -p $port
 waitport $port

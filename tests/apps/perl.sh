@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A client on PerlIO.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need perl
 port=20833
 server labsvc svcrun $port

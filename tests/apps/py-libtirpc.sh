@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Python clients (pipelined calls, calls in many fragments) and a libtirpc server.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 port=20832
 server labsvc svcrun $port
 waitport $port

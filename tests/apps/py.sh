@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A Python server (MODE threads or asyncio), Python clients and the libtirpc client.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 port=20831
 server /usr/bin/python3 $HERE/pyrpc.py server $port "$MODE"
 waitport $port

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpcbind as a daemon: listens, forks, its parent exits, gives root up.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need rpcbind rpcinfo
 server rpcbind -w
 waitport 111

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # rpcbind and rpcinfo. (Not "rpcbind -h 127.0.0.1": Debian 12's aborts by itself.)
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need rpcbind rpcinfo
 server rpcbind -f -w
 waitport 111

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # ypserv: the parent reads the call, a forked child writes the reply.
-. "$(dirname "$0")/lib.sh"
+. "${0%/*}/lib.sh"
 need ypserv ypcat rpcbind
 makedbm=/usr/lib/yp/makedbm
 [ -x $makedbm ] || skip "makedbm is not installed"

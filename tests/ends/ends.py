@@ -206,7 +206,7 @@ class Agent:
 
     def carried(self):
         """How many of its connections so far; none if it never had one."""
-        return sum(p['connections']['shm'] for p in stat() if p['pid'] == self.pid)
+        return carried_by(self)[0]
 
     def reasons(self):
         """Of its connections on TCP: reason -> how many."""
@@ -224,10 +224,13 @@ def tasks(pid, name):
 
 
 def settle(fn, want, what, timeout=SOON):
+    """Looks again and again, less often the longer it waits: to look costs more than to sleep."""
     end = time.monotonic() + timeout * SLOW
+    nap = 0.01
     while fn() != want:
         check(time.monotonic() < end, '%s: %r, expected %r' % (what, fn(), want))
-        time.sleep(0.01)
+        time.sleep(nap)
+        nap = min(1.25 * nap, 0.1)
 
 
 def until(fn, what):
@@ -248,11 +251,17 @@ def carried():
     return sum(p['connections']['shm'] for p in stat())
 
 
+def carried_by(*agents):
+    """How many connections of each, as a tuple. The tool runs once for all."""
+    known = stat()
+    return tuple(sum(p['connections']['shm'] for p in known if p['pid'] == a.pid) for a in agents)
+
+
 def stat(*args):
     env = dict(os.environ, RDMARPC_RUN_DIR=RUN)
     p = subprocess.run([BUILD + '/rdmarpc-stat', *(args or ['--json', '--list'])], env=env,
-                       capture_output=True, text=True)
-    check(p.returncode == 0, 'rdmarpc-stat: ' + p.stderr)
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check(p.returncode == 0, 'rdmarpc-stat: ' + p.stdout)
     return json.loads(p.stdout)['processes'] if not args else p.stdout
 
 
@@ -309,7 +318,7 @@ def carried_pair(**options):
     a = s.start('echo_one(s)')
     same(c.do("ask(s, 7, b'hello')"), 5)
     s.result(a)
-    same((c.carried(), s.carried()), (1, 1), 'carried')
+    same(carried_by(c, s), (1, 1), 'carried')
     return c, s
 
 

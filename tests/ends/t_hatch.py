@@ -61,7 +61,7 @@ def the_lower_limit_counts():
         same(hatches(c, s), (0, 0))
         exchange(c, s, 200000)
         same(hatches(c, s), (1, 1))
-        same((c.carried(), s.carried()), (1, 1))
+        same(carried_by(c, s), (1, 1))
 
 
 def the_lengths_around_the_limit():

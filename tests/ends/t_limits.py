@@ -62,15 +62,15 @@ def while_it_runs():
         c.do('k = connect(%d)' % port)
         c.do('ask(k, 1, blob(5000))')
         s.result(t)
-        same((c.carried(), s.carried()), (1, 1))
+        same(carried_by(c, s), (1, 1))
         for end in c, s:
             end.do(limit(n))
         t = s.start('echo_one(e)')
         same(c.do('ask(k, 2, blob(100000))'), 100000)
         s.result(t)
-        same((c.carried(), s.carried()), (1, 1))
+        same(carried_by(c, s), (1, 1))
         speaks(c, s, port)
-        same((c.carried(), s.carried()), (1, 1), 'with a limit of %d' % n)
+        same(carried_by(c, s), (1, 1), 'with a limit of %d' % n)
         plain(c, s, port)
 
 
@@ -144,7 +144,7 @@ def close_loops_leave_it_alive():
         check(alive(a), 'not alive after ' + way)
         same(a.fds(), n, way)
         speaks(c, a, a.do('L.getsockname()[1]'))
-        same((c.carried(), a.carried()), (1, 1))
+        same(carried_by(c, a), (1, 1))
 
 
 def many_connections_leave_the_app_the_low_numbers():

@@ -106,7 +106,7 @@ def those_who_come_late_go_on_by_TCP():
     until(lambda: s.fds() <= base + SILENT + OURS, 'one for each')
     c.p.send_signal(signal.SIGCONT)
     same(c.do('asked(%d)' % SILENT), SILENT, 'answered')
-    same((c.carried(), s.carried()), (0, 0))
+    same(carried_by(c, s), (0, 0))
     check(c.reasons().get(ABANDONED, 0) > 60, c.reasons())
     check(sum(c.reasons().values()) == SILENT, c.reasons())
 
@@ -199,7 +199,7 @@ def a_relay_is_bypassed_where_the_option_says_so():
     r = Between(s.do('serve(L)'), 60)
     c.do('s = connect(%d)' % r.port)
     c.do('ask(s, 1, blob(3000))')
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
 
 
 RELAY = '''

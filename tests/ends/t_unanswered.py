@@ -43,7 +43,7 @@ def answered(c, s):
     t = s.start('echo_one(s)')
     c.do('ask(s, 1, blob(2000000))')
     s.result(t)
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
     for end in c, s:
         errors = end.stat()['errors']
         same((errors['lost'], end.stat()['upgrade']['hatches']), (0, 0), 'lost, back to TCP')
@@ -95,7 +95,7 @@ def a_server_that_is_slow_to_read():
     u = s.start('silent(s, 2000)')
     c.result(t)
     same(s.result(u), 2000)
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
 
 
 def calls_of_the_server_without_an_answer():

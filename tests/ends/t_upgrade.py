@@ -37,7 +37,7 @@ def both_have_it():
     s, port = server()
     c = Agent()
     uses(c, port)
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
 
 
 def the_server_does_not():
@@ -183,7 +183,7 @@ def the_server_is_busy_for_less_than_the_timeout():
         time.sleep(0.4)
         s.do('echo_one(s)')
         c.result(t)
-        same((c.carried(), s.carried()), (1, 1), ask)
+        same(carried_by(c, s), (1, 1), ask)
 
 
 def gives_up(c):
@@ -239,7 +239,7 @@ def the_answer_comes_in_pieces():
         time.sleep(0.01)
     r.go()
     c.result(t)
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
 
 
 def an_answer_from_a_server_without_it_comes_in_pieces():
@@ -379,7 +379,7 @@ def a_non_blocking_write_is_not_taken_before_the_verdict():
     same(c.do('wait_for(s, select.POLLOUT)'), select.POLLOUT)
     c.do('ask_nb(s, 1, blob(100))')
     s.result(t)
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
 
 
 def every_way_to_wait_for_the_verdict():
@@ -399,7 +399,7 @@ def every_way_to_wait_for_the_verdict():
         check(c.result(w), name)
         c.do('ask_nb(s, 1, blob(100))')
         s.result(t)
-        same((c.carried(), s.carried()), (1, 1), name)
+        same(carried_by(c, s), (1, 1), name)
 
 
 def a_connect_in_progress():
@@ -427,7 +427,7 @@ def the_first_write_is_split():
         c.do('(s.send(m[:%d]), s.sendall(m[%d:]))' % (n, n))
         same(c.do('[read_rec(s)[24:], read_rec(s)[24:]] == [blob(1500), blob(300)]'), True, n)
         s.result(t)
-        same((c.carried(), s.carried()), (carried, carried), n)
+        same(carried_by(c, s), (carried, carried), n)
 
 
 # --- forms of servers ---
@@ -446,7 +446,7 @@ def every_way_to_wait_for_an_offer():
         c.do('s.sendall(call(1, blob(500)))')
         same(s.result(t), True, wait)
         same(s.do('read_n(s, 500) == blob(500)'), True, wait)
-        same((c.carried(), s.carried()), (1, 1), wait)
+        same(carried_by(c, s), (1, 1), wait)
 
 
 def a_server_forks_for_each_connection():
@@ -562,7 +562,7 @@ def families():
             s.result(t)
             names.append((s.do('s.getpeername()[0]'), s.do('peer[0]'), s.do('s.getsockname()[0]'),
                           c.do('s.getpeername()[0]'), c.do('s.getsockname()[0]')))
-            same((c.carried(), s.carried()), (shim, shim), to)
+            same(carried_by(c, s), (shim, shim), to)
         same(names[1], names[0], 'names')
 
 
@@ -571,7 +571,7 @@ def users_differ():
         c, s = Agent(user=who[0]), Agent(user=who[1])
         s.do('L = listen()')
         uses(c, s.do('serve(L)'))
-        same((c.carried(), s.carried()), (1, 1), who)
+        same(carried_by(c, s), (1, 1), who)
 
 
 def no_link():
@@ -597,7 +597,7 @@ def networks_differ():
     c = Agent()
     c.do("s = connect(%d, '10.9.0.2')" % port)
     c.do('ask(s, 1, blob(9000))')
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
     no_link()
 
 
@@ -628,7 +628,7 @@ def nobody_waits(**options):
 def networks_differ_and_nobody_waits():
     """With offers that ride along: the socket in the run directory shows the server."""
     c, s = nobody_waits()
-    same((c.carried(), s.carried()), (1, 1))
+    same(carried_by(c, s), (1, 1))
     same((c.reasons(), s.reasons()), ({}, {}), 'calls before the offer make no connection on TCP')
 
 

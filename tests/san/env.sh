@@ -14,7 +14,8 @@ san_env() {
 
 # san_reports DIR: prints what was reported there and throws it away; false if that is nothing.
 san_reports() {
-	ls "$1"/san.* >/dev/null 2>&1 || return 1
+	for san_first in "$1"/san.*; do break; done
+	[ -e "$san_first" ] || return 1
 	cat "$1"/san.* | head -n "${SAN_LINES:-80}"
 	rm -f "$1"/san.*
 }

@@ -62,22 +62,26 @@ stop() {
 }
 cli() { rdma "$T/labcli" 127.0.0.1 $port "$@"; }
 
-# count FILTER...: for how many packets each is true, as 1:2:3. In one run: tshark starts for longer than it reads.
+# count FILTER...: for how many packets each is true, as 1:2:3. In one run, since tshark starts for longer than it reads; the
+# same run leaves what shown() prints.
 count() {
 	filters=
 	for f; do filters="$filters,$f"; done
-	shark -r "$T/cap" -q -z "io,stat,0$filters" | awk -F"|" -v n=$# '/ <> / { for (i = 0; i < n; i++) sum[i] += $(3 + 2 * i) }
-		END { for (i = 0; i < n; i++) printf "%s%d", (i ? ":" : ""), sum[i] }'
+	shark -r "$T/cap" -T fields -e rpc -e frame.comment -e infiniband.bth.opcode -e infiniband.cm.req.serviceid.dport \
+		-e frame.interface_name -e frame.interface_description -e ip.src -e ip.dst -e tcp.srcport -e tcp.dstport \
+		-z "io,stat,0$filters" >"$T/shown"
+	awk -F"|" -v n=$# '/ <> / { for (i = 0; i < n; i++) sum[i] += $(3 + 2 * i) }
+		END { for (i = 0; i < n; i++) printf "%s%d", (i ? ":" : ""), sum[i] }' "$T/shown"
 }
+# shown WHICH WHAT: of the packets of the last count, in awk's words: $1 is not "" of RPC messages, $2 is the comment, and so on
+shown() { awk -F'\t' "NF == 10 && $1 { print $2 }" "$T/shown"; }
 # judge WHAT CALLS [REPLIES]: tshark finds so many calls, each with its reply, and nothing that it does not understand
 judge() {
 	is "$1: calls, replies, malformed" "$(count 'rpc.msgtyp == 0' 'rpc.msgtyp == 1 && rpc.time' \
 		'_ws.malformed || tcp.analysis.flags || rpc.fragment.error')" "$2:${3:-$2}:0"
 	has "$1: none dropped" "$(cat "$T/said")" " 0 packets dropped"
 }
-comments_of() { shark -r "$T/cap" -Y "$1" -T fields -e frame.comment | sort -u; }
-comments() { comments_of rpc; }
-ends() { shark -r "$T/cap" -Y rpc -T fields -e ip.src -e ip.dst -e tcp.srcport -e tcp.dstport | sort -u; }
+comments() { shown '$1 != ""' '$2' | sort -u; }
 
 # --- a client and a server, in each dialect ---
 for dialect in v1 v2 draft02 slides; do
@@ -101,18 +105,20 @@ serve svcrun
 begin
 cli sum 100000 >/dev/null 2>&1
 stop
+judge "a long call" 1
 has "a long call's chunk" "$(comments)" "server, received; carrier shm, dialect v1; chunks: position-zero Read"
-is "the interface" "$(shark -r "$T/cap" -Y rpc -T fields -e frame.interface_name -e frame.interface_description | sort -u)" \
-	"rdmarpc:$server	labsvc"
-is "addresses and ports" "$(ends | grep -c "127.0.0.1	127.0.0.1	$port	\|127.0.0.1	127.0.0.1	[0-9]*	$port\$")" 2
+is "the interface" "$(shown '$1 != ""' '$5 "=" $6' | sort -u)" "rdmarpc:$server=labsvc"
+is "addresses and ports" "$(shown '$1 != ""' '$7, $8, $9, $10' | sort -u | grep -c "^127.0.0.1 127.0.0.1 \($port [0-9]*\|[0-9]* $port\)\$")" 2
 end
 
 # --- as RoCEv2 ---
-# judge_rdma WHAT CALLS: as judge, of RoCEv2 packets, whose checksums and numbers are right
+# judge_rdma WHAT CALLS MORE FILTER...: as judge, of RoCEv2 packets, whose checksums and numbers are right; and the filters' counts
 judge_rdma() {
-	is "$1, rdma: calls, replies, malformed, packets with right checksums and numbers" "$(count 'rpc.msgtyp == 0' \
-		'rpc.repframe && rpc.time' '_ws.malformed || rpcordma.fragment.error' infiniband)" "$2:$2:0:$(tests/tools/roce.py "$T/cap")"
-	has "$1, rdma: none dropped" "$(cat "$T/said")" " messages, 0 packets dropped"
+	what=$1 n=$2 more=$3
+	shift 3
+	is "$what, rdma: calls, replies, malformed, packets with right checksums and numbers, more" "$(count 'rpc.msgtyp == 0' \
+		'rpc.repframe && rpc.time' '_ws.malformed || rpcordma.fragment.error' infiniband "$@")" "$n:$n:0:$(tests/tools/roce.py "$T/cap"):$more"
+	has "$what, rdma: none dropped" "$(cat "$T/said")" " messages, 0 packets dropped"
 }
 READ='infiniband.bth.opcode == 0x0c' WRITE='infiniband.bth.opcode == 0x06 || infiniband.bth.opcode == 0x0a'
 # By whom a long reply is moved: the requester pulls it, or the responder writes it into a Reply chunk.
@@ -125,16 +131,15 @@ for replies in pulled written; do
 		cli $c >/dev/null 2>&1
 	done
 	stop
-	judge_rdma $replies 8
-	is "$replies: the port" "$(shark -r "$T/cap" -T fields -e infiniband.cm.req.serviceid.dport | grep . | sort -u)" "$(printf '0x%04x' $port)"
 	moved=2:0:0
 	[ $replies = pulled ] || moved=1:1:1
-	is "$replies: set up once for each connection; calls in one Send; the long call, the long reply; Reads, Writes, Reply chunks" \
-		"$(count infiniband.mad.attributeid 'rpc.msgtyp == 0 && rpcordma.version == 1 && rpcordma.reads_count == 0' \
-			'rpc.msgtyp == 0 && rpc.procedure == 2 && rpcordma.fragment.count > 20' \
-			'rpc.msgtyp == 1 && rpc.procedure == 3 && rpcordma.fragment.count > 20' \
-			"$READ" "$WRITE" 'rpcordma.reply_count == 1 && rpc.procedure == 3 && rpc.repframe')" 12:7:1:1:$moved
-	has "$replies: comments" "$(shark -r "$T/cap" -Y "$READ" -T fields -e frame.comment | head -n 1)" \
+	# Set up once for each connection; calls in one Send; the long call, the long reply; Reads, Writes, Reply chunks.
+	judge_rdma $replies 8 12:7:1:1:$moved infiniband.mad.attributeid 'rpc.msgtyp == 0 && rpcordma.version == 1 && rpcordma.reads_count == 0' \
+		'rpc.msgtyp == 0 && rpc.procedure == 2 && rpcordma.fragment.count > 20' \
+		'rpc.msgtyp == 1 && rpc.procedure == 3 && rpcordma.fragment.count > 20' \
+		"$READ" "$WRITE" 'rpcordma.reply_count == 1 && rpc.procedure == 3 && rpc.repframe'
+	is "$replies: the port" "$(shown '$4 != ""' '$4' | sort -u)" "$(printf '0x%04x' $port)"
+	has "$replies: comments" "$(shown '$3 == 12' '$2' | head -n 1)" \
 		"labsvc[$server], server, received; carrier shm, dialect v1; chunks: position-zero Read"
 	end
 done
@@ -151,12 +156,12 @@ for dialect in draft02 slides v2; do
 		stop
 		if [ $dialect-$as = v2-wire ]; then
 			is "v2, as it went" "$(count rpcordma _ws.malformed "$READ"):$(tests/tools/roce.py "$T/cap" | wc -l)" 0:0:1:1
-			is "v2, as it went: comments" "$(comments_of infiniband | grep -c "header shown")" 0
+			is "v2, as it went: comments" "$(shown '$3 != ""' '$2' | grep -c "header shown")" 0
 		else
 			is "$dialect as $as" "$(count 'rpc.repframe && rpc.program == 0x20005244' _ws.malformed):$(tests/tools/roce.py "$T/cap" | wc -l)" 6:0:1
 			rewritten=0
 			[ $dialect != v2 ] || rewritten=12
-			is "$dialect as $as: comments" "$(shark -r "$T/cap" -Y rpc -T fields -e frame.comment | grep -c "dialect $dialect; chunks: .*; header shown as version 1")" $rewritten
+			is "$dialect as $as: comments" "$(shown '$1 != ""' '$2' | grep -c "dialect $dialect; chunks: .*; header shown as version 1")" $rewritten
 		fi
 		end
 	done
@@ -188,8 +193,7 @@ for size in 4000 4100 4200 4300 4400 4500 4600 4700; do
 	asks "echo $size" $line
 done
 stop
-judge_rdma "the client's end" 11
-is "the client's end: Reads" "$(count "$READ" 'rpcordma.fragment.count > 20')" 16:2
+judge_rdma "the client's end, Reads" 11 16:2 "$READ" 'rpcordma.fragment.count > 20'
 begin --as rdma -p $client -c 3 replies and program 0x20005244
 asks "null 0" 13
 until_ "the client's packets" taken
@@ -384,9 +388,11 @@ begin -C rpcbind --program 100000
 rdma rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1
 rdma rpcinfo -p 127.0.0.1 >/dev/null 2>&1
 stop
-judge "rpcbind" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l)"
-is "portmap" "$(tshark -r "$T/cap" -Y 'portmap && rpc.msgtyp == 0' 2>/dev/null | wc -l | sed 's/[1-9][0-9]*/some/')" some
-has "service times" "$(tshark -r "$T/cap" -q -z rpc,programs 2>/dev/null)" "Portmap(100000)  4"
+said_by_tshark=$(tshark -r "$T/cap" -q -z "io,stat,0,portmap && rpc.msgtyp == 0" -z rpc,programs 2>/dev/null)
+n=$(echo "$said_by_tshark" | awk -F"|" '/ <> / { n += $3 } END { print n + 0 }')
+is "portmap" "$((n > 0))" 1
+judge "rpcbind" "$n"
+has "service times" "$said_by_tshark" "Portmap(100000)  4"
 both_families() {
 	rdma rpcinfo -a ::1.0.111 -T tcp6 100000 4 >/dev/null 2>&1
 	rdma rpcinfo -a 127.0.0.1.0.111 -T tcp 100000 4 >/dev/null 2>&1
