@@ -260,8 +260,8 @@ def carried_by(*agents):
 def stat(*args):
     env = dict(os.environ, RDMARPC_RUN_DIR=RUN)
     p = subprocess.run([BUILD + '/rdmarpc-stat', *(args or ['--json', '--list'])], env=env,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    check(p.returncode == 0, 'rdmarpc-stat: ' + p.stdout)
+                       capture_output=True, text=True)
+    check(p.returncode == 0, 'rdmarpc-stat: ' + p.stderr)
     return json.loads(p.stdout)['processes'] if not args else p.stdout
 
 
