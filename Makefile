@@ -180,7 +180,7 @@ test_conn_dials_LD := $(native_doors_LD)
 test_conn_guests_LD := $(native_doors_LD)
 test_conn_cross_LD := $(foreach f,queue_send queue_recv queue_bytes queue_peek_at queue_info queue_unread eng_writable, \
     -Wl$(comma)--wrap=rr_$f)
-test_conn_ready_LD := $(foreach f,eng_writable eng_deadline anchor_check conn_procs,-Wl$(comma)--wrap=rr_$f)
+test_conn_ready_LD := $(foreach f,eng_writable eng_deadline anchor_check conn_procs cpu_is_only,-Wl$(comma)--wrap=rr_$f)
 test_conn_inherit_LD := $(foreach f,handback_ask pid_is_dead conn_leave conn_procs anchor_poll anchor_break anchor_reset os_nap thread \
     eng_shown eng_calls_unread,-Wl$(comma)--wrap=rr_$f)
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)

@@ -22,6 +22,7 @@
  * uses them. */
 static _Atomic uint32_t busy;
 static char words[64], path[512], groups[1024];
+static _Atomic bool only;
 
 uint32_t rr_cpu_here(void)
 {
@@ -168,6 +169,25 @@ static uint32_t affinity(void)
 	return (uint32_t)n;
 }
 
+/* --- the machine --- */
+
+bool rr_cpus_are_one(const char *online)
+{
+	return online[0] >= '0' && online[0] <= '9' && !strpbrk(online, "-,");
+}
+
+static bool machine_has_one(void)
+{
+	words[0] = 0;
+	return read_small_file("/sys/devices/system/cpu/online", words, sizeof(words)) &&
+	       rr_cpus_are_one(words);
+}
+
+bool rr_cpu_is_only(void)
+{
+	return atomic_load_explicit(&only, memory_order_relaxed);
+}
+
 uint32_t rr_cpus(rr_time now)
 {
 	static _Atomic uint64_t asked;
@@ -175,6 +195,7 @@ uint32_t rr_cpus(rr_time now)
 	uint64_t then = atomic_load_explicit(&asked, memory_order_relaxed);
 	uint32_t cpus;
 	int saved = errno;
+	bool looks;
 
 	if (likely(then && now - then < REFRESH))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
@@ -183,12 +204,19 @@ uint32_t rr_cpus(rr_time now)
 						     memory_order_relaxed,
 						     memory_order_relaxed))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
-	if (atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0 &&
-	    !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
+	looks = atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0;
+	if (looks && !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
 		atomic_store_explicit(&limit, quota(), memory_order_relaxed);
 		atomic_store_explicit(&busy, false, memory_order_release);
 	}
-	cpus = rr_min(affinity(), atomic_load_explicit(&limit, memory_order_relaxed));
+	cpus = affinity();
+	if (cpus > 1) {
+		atomic_store_explicit(&only, false, memory_order_relaxed);
+	} else if (looks && !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
+		atomic_store_explicit(&only, machine_has_one(), memory_order_relaxed);
+		atomic_store_explicit(&busy, false, memory_order_release);
+	}
+	cpus = rr_min(cpus, atomic_load_explicit(&limit, memory_order_relaxed));
 	atomic_store_explicit(&kept, cpus, memory_order_relaxed);
 	errno = saved;
 	return cpus;

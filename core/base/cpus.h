@@ -14,6 +14,12 @@ uint32_t rr_cpu_here(void);
  * than one. Asks the system at most once a second. */
 uint32_t rr_cpus(rr_time now);
 
+/* Has the machine no other CPU? As of the last rr_cpus(), which looks every 16 s. */
+bool rr_cpu_is_only(void);
+
+/* The same, given the text of /sys/devices/system/cpu/online ("0-3,5"); "": unknown, no. */
+bool rr_cpus_are_one(const char *online);
+
 /* What a quota allows, given the text of cpu.max ("max 100000", "150000 100000"), or of
  * cpu.cfs_quota_us followed by that of cpu.cfs_period_us. UINT32_MAX: no limit, or nonsense. */
 uint32_t rr_cpus_of_quota(const char *text);

@@ -83,6 +83,14 @@ static bool played_peek(const struct rr_qp *qp, enum rr_arm what)
 
 static struct rr_peer_look peer;
 
+static bool is_only_cpu;	/* of the machine */
+
+bool __wrap_rr_cpu_is_only(void);
+bool __wrap_rr_cpu_is_only(void)
+{
+	return is_only_cpu;
+}
+
 static void played_observe(struct rr_qp *qp, uint32_t cpu, struct rr_peer_look *to)
 {
 	(void)qp;
@@ -717,6 +725,10 @@ Test(conn_ready, what_the_peer_does_is_seen)
 	rr_test_params.spin_worth = 7;
 	rr_tell_look(sh, &i);
 	cr_assert(i.worth == 10 * RR_USEC && i.peer_cpu == 0);
+	is_only_cpu = true;
+	rr_tell_look(sh, &i);
+	cr_assert_eq(i.peer_cpu, 3, "it is on this host's, if it is on this host");
+	is_only_cpu = false;
 	rr_test_params.spin_worth = 0;
 	rr_tell_look(sh, &i);
 	cr_assert_eq(i.worth, 0);

@@ -136,3 +136,13 @@ Test(spin_time, a_quota_counts_whole_cpus)
 	cr_assert_eq(rr_cpus_of_quota("100000 0"), UINT32_MAX);
 	cr_assert_eq(rr_cpus_of_quota("99999999999999999999999999 1"), UINT32_MAX);
 }
+
+Test(spin_time, one_cpu_is_a_list_of_one_number)
+{
+	cr_assert(rr_cpus_are_one("0\n"));
+	cr_assert(rr_cpus_are_one("12"));
+	cr_assert_not(rr_cpus_are_one("0-1\n"));
+	cr_assert_not(rr_cpus_are_one("0,2\n"));
+	cr_assert_not(rr_cpus_are_one(""), "nobody knows");
+	cr_assert_not(rr_cpus_are_one("\n"));
+}

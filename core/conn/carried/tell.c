@@ -62,6 +62,8 @@ void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in)
 	in->worth = rr_cp->spin_worth;
 	if (!ops->observe) {
 		in->worth = in->worth ? rr_cp->spin : 0;
+		/* If it is on this host at all. */
+		in->peer_cpu = rr_cpu_is_only() ? in->cpu : 0;
 		return;
 	}
 	ops->observe(sh->qp, in->cpu, &p);
