@@ -11,7 +11,7 @@ from .programs import (CLIENT_ONLY, SERVER_ONLY, SHIM, TCP, UNIX, ROOT, Server, 
 FIRSTCALL = os.path.join(ROOT, "bench", "firstcall.py")
 CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # calls per connection, tried for where it breaks even
 # A connection takes 70 us in one run and 200 in the next, with TCP alone, on a guest whose host decides how long an idle CPU waits for
-# work. Of one library the row "connect" was 0.70 with 21 rounds and 0.94 with 61.
+# work. Of one library the row "connect" was 0.70 with 21 rounds, 0.94 and 0.82 with 61: TCP's spread says so.
 ROUNDS = 61
 PAIRS = 15      # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
 
