@@ -195,7 +195,6 @@ uint32_t rr_cpus(rr_time now)
 	uint64_t then = atomic_load_explicit(&asked, memory_order_relaxed);
 	uint32_t cpus;
 	int saved = errno;
-	bool looks;
 
 	if (likely(then && now - then < REFRESH))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
@@ -204,16 +203,12 @@ uint32_t rr_cpus(rr_time now)
 						     memory_order_relaxed,
 						     memory_order_relaxed))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
-	looks = atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0;
-	if (looks && !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
-		atomic_store_explicit(&limit, quota(), memory_order_relaxed);
-		atomic_store_explicit(&busy, false, memory_order_release);
-	}
 	cpus = affinity();
-	if (cpus > 1) {
-		atomic_store_explicit(&only, false, memory_order_relaxed);
-	} else if (looks && !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
-		atomic_store_explicit(&only, machine_has_one(), memory_order_relaxed);
+	if (atomic_fetch_add_explicit(&times, 1, memory_order_relaxed) % SELDOM == 0 &&
+	    !atomic_exchange_explicit(&busy, true, memory_order_acquire)) {
+		atomic_store_explicit(&limit, quota(), memory_order_relaxed);
+		atomic_store_explicit(&only, cpus == 1 && machine_has_one(),
+				      memory_order_relaxed);
 		atomic_store_explicit(&busy, false, memory_order_release);
 	}
 	cpus = rr_min(cpus, atomic_load_explicit(&limit, memory_order_relaxed));
