@@ -22,7 +22,6 @@
  * uses them. */
 static _Atomic uint32_t busy;
 static char words[64], path[512], groups[1024];
-static _Atomic bool only;
 
 uint32_t rr_cpu_here(void)
 {
@@ -170,6 +169,8 @@ static uint32_t affinity(void)
 }
 
 /* --- the machine --- */
+
+static _Atomic bool only;
 
 bool rr_cpus_are_one(const char *online)
 {

@@ -62,6 +62,11 @@ stop() {
 }
 cli() { rdma "$T/labcli" 127.0.0.1 $port "$@"; }
 
+# sums N: of tshark's table of N counts, which is on stdin, as 1:2:3
+sums() {
+	awk -F"|" -v n="$1" '/ <> / { for (i = 0; i < n; i++) sum[i] += $(3 + 2 * i) }
+		END { for (i = 0; i < n; i++) printf "%s%d", (i ? ":" : ""), sum[i] }'
+}
 # count FILTER...: for how many packets each is true, as 1:2:3. In one run, since tshark starts for longer than it reads; the
 # same run leaves what shown() prints.
 count() {
@@ -70,8 +75,7 @@ count() {
 	shark -r "$T/cap" -T fields -e rpc -e frame.comment -e infiniband.bth.opcode -e infiniband.cm.req.serviceid.dport \
 		-e frame.interface_name -e frame.interface_description -e ip.src -e ip.dst -e tcp.srcport -e tcp.dstport \
 		-z "io,stat,0$filters" >"$T/shown"
-	awk -F"|" -v n=$# '/ <> / { for (i = 0; i < n; i++) sum[i] += $(3 + 2 * i) }
-		END { for (i = 0; i < n; i++) printf "%s%d", (i ? ":" : ""), sum[i] }' "$T/shown"
+	sums $# <"$T/shown"
 }
 # shown WHICH WHAT: of the packets of the last count, in awk's words: $1 is not "" of RPC messages, $2 is the comment, and so on
 shown() { awk -F'\t' "NF == 10 && $1 { print $2 }" "$T/shown"; }
@@ -389,7 +393,7 @@ rdma rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1
 rdma rpcinfo -p 127.0.0.1 >/dev/null 2>&1
 stop
 said_by_tshark=$(tshark -r "$T/cap" -q -z "io,stat,0,portmap && rpc.msgtyp == 0" -z rpc,programs 2>/dev/null)
-n=$(echo "$said_by_tshark" | awk -F"|" '/ <> / { n += $3 } END { print n + 0 }')
+n=$(echo "$said_by_tshark" | sums 1)
 is "portmap" "$((n > 0))" 1
 judge "rpcbind" "$n"
 has "service times" "$said_by_tshark" "Portmap(100000)  4"

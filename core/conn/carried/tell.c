@@ -62,7 +62,7 @@ void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in)
 	in->worth = rr_cp->spin_worth;
 	if (!ops->observe) {
 		in->worth = in->worth ? rr_cp->spin : 0;
-		/* If it is on this host at all. */
+		/* Where there is one CPU a peer on this host is on it. */
 		in->peer_cpu = rr_cpu_is_only() ? in->cpu : 0;
 		return;
 	}
