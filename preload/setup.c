@@ -30,11 +30,14 @@ static struct rr_conf conf;
  * otherwise (fd -1). */
 static const char *forbidden(void)
 {
-	static const struct { const char *name; long nr; } calls[] = {
-		{ "fcntl", RR_SYS_FCNTL }, { "recvfrom", SYS_recvfrom },
-		{ "sendto", SYS_sendto },
-		{ "getsockopt", SYS_getsockopt }, { "setsockopt", SYS_setsockopt },
-		{ "getsockname", SYS_getsockname }, { "getpeername", SYS_getpeername },
+	/* Where the third argument is a length, memcheck must be able to read one. */
+	static socklen_t none;
+	static const struct { const char *name; long nr; socklen_t *third; } calls[] = {
+		{ "fcntl", RR_SYS_FCNTL, NULL }, { "recvfrom", SYS_recvfrom, NULL },
+		{ "sendto", SYS_sendto, NULL }, { "getsockopt", SYS_getsockopt, NULL },
+		{ "setsockopt", SYS_setsockopt, NULL },
+		{ "getsockname", SYS_getsockname, &none },
+		{ "getpeername", SYS_getpeername, &none },
 	};
 	struct timespec no_time = { 0 };
 	const char *which = NULL;
@@ -43,7 +46,8 @@ static const char *forbidden(void)
 	if (syscall(SYS_ppoll, NULL, 0, &no_time, NULL, 0) < 0 && rr_os_is_filtered(errno))
 		which = "ppoll";
 	for (size_t i = 0; i < rr_array_size(calls) && !which; i++)
-		if (syscall(calls[i].nr, -1, 0, 0, 0, 0, 0) < 0 && rr_os_is_filtered(errno))
+		if (syscall(calls[i].nr, -1, 0, calls[i].third, 0, 0, 0) < 0 &&
+		    rr_os_is_filtered(errno))
 			which = calls[i].name;
 	errno = saved;
 	return which;

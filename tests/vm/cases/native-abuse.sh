@@ -6,7 +6,8 @@
 . "$(dirname "$0")/../lib.sh"
 [ -x "$BUILD/tests/vm/greedy" ] || skip "built without rdma-core's headers"
 device_up
-PYTHONPATH=$(cd "$(dirname "$0")/../../ends" && pwd)
+PYTHONPATH=$(cd "$(dirname "$0")/../.." && pwd)
+PYTHONPATH=$PYTHONPATH/ends:$PYTHONPATH/lib
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 CALLS=560	# more than the server's send queue takes, and no more than its credits on top
 PEERS=4

@@ -12,7 +12,9 @@ for what in "null ok 20:null 20" "sum 100000 ok:sum 100000" "big 300000 ok:big 3
 	# shellcheck disable=SC2086 # words
 	AS=checked_client lab "${what#*:}" "${what%%:*}" ${what#*:}
 done
-if grep . "$W"/memcheck.*; then
+# Whether memory of the app's may be read is asked of rt_sigprocmask() with an operation that there is not (preload/appmem.c), of
+# which valgrind takes a note.
+if grep -hv "^--[0-9]*-- sigprocmask: unknown 'how' field" "$W"/memcheck.*; then
 	echo "FAIL memcheck has something to say"
 	failures=$((failures + 1))
 fi
