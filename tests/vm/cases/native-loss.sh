@@ -115,12 +115,12 @@ noticed() {
 	*) nstat -asz TcpRetransSegs TcpInCsumErrors TcpExtTCPOFOQueue TcpExtTCPDSACKOldSent | awk '/Tcp/ { print $2 }' ;;
 	esac | awk '{ n += $1 } END { print n }'
 }
-# noisy HOW: so are the wires, rxe's between two devices, and of what goes over lo the packets to siw's address. The library's
+# noisy HOW DEVICE...: so are the wires, rxe's between two devices, and of what goes over lo the packets to siw's address. The library's
 # own connections between 127.0.0.1 and itself are spared: loopback is no wire, and the library does not wait for it.
 noisy() {
 	local d
 	if [ $DEVICE = rxe ]; then
-		for d in v0 v1; do tc qdisc replace dev $d root netem $1 || die "netem $1"; done
+		for d in "${@:2}"; do tc qdisc replace dev "$d" root netem $1 || die "netem $1"; done
 		return
 	fi
 	tc qdisc del dev lo root 2>/dev/null	# with "replace" cls_u32 of Linux 6.1 warns
@@ -137,7 +137,7 @@ noise() {
 	LAB_TIMEOUT=250
 	lab_server epoll native_server
 	for how in 'loss 1%' 'loss 5%' 'corrupt 1%' 'duplicate 10%' 'delay 2ms reorder 75%'; do
-		noisy "$how"
+		noisy "$how" $devices
 		n=$(noticed)
 		lab "$how: sum" 'sum 100000 ok' sum 100000
 		lab "$how: big" 'big 200000 ok' big 200000
