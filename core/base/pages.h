@@ -10,16 +10,17 @@
 
 /* Gives the whole pages between from and to back to the system; they read as zeroes afterwards.
  * The memory must be MAP_SHARED | MAP_ANONYMOUS and is lost for every process that shares it.
- * Other memory, and locked memory, stays as it is. */
-static inline void rr_pages_drop(void *from, void *to)
+ * Other memory, and locked memory, stays as it is: false. */
+static inline bool rr_pages_drop(void *from, void *to)
 {
 	uintptr_t first = rr_align((uintptr_t)from, (uintptr_t)RR_PAGE);
 	uintptr_t end = (uintptr_t)to & ~(uintptr_t)(RR_PAGE - 1);
-	int saved = errno;
+	int saved = errno, rc = 0;
 
 	if (first < end)
-		madvise((void *)first, end - first, MADV_REMOVE);
+		rc = madvise((void *)first, end - first, MADV_REMOVE);
 	errno = saved;
+	return rc == 0;
 }
 
 #ifndef MADV_POPULATE_WRITE	/* Linux 5.14 */

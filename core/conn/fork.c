@@ -6,6 +6,7 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/conn/base/spare.h"
 #include "core/conn/kinds.h"
 #include "core/conn/upgrade/when.h"
 
@@ -14,6 +15,7 @@ static uint32_t fork_round;	/* counts forks; under the lock of the slabs */
 
 void rr_conn_fork_prepare(void)
 {
+	rr_spare_forks();
 	fork_holds = rr_slab_hold();
 	if (++fork_round == 0)
 		fork_round = 1;
@@ -23,6 +25,7 @@ void rr_conn_fork_parent(void)
 {
 	if (fork_holds)
 		rr_slab_let();
+	rr_spare_forks();
 }
 
 /* Was this connection counted for the child that this fork makes? */
@@ -37,6 +40,7 @@ void rr_conn_fork_child(void)
 	bool apart = rr_lock_forked();
 	struct rr_conn *c;
 
+	rr_spare_forks();
 	rr_slab_forked();
 	rr_report_forked();
 	rr_cache_forked();

@@ -13,6 +13,7 @@
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
 #include "core/conn/base/price.h"
+#include "core/conn/base/spare.h"
 
 struct rr_share *rr_carrier_new(const struct rr_prov_ops *ops, const struct rr_prov_params *p)
 {
@@ -249,7 +250,7 @@ void rr_carrier_free(struct rr_share *sh)
 
 		rr_carrier_close(sh);
 		rr_loopback_end(&far, false);
-		munmap(sh, sh->size);
+		rr_spare_leave(sh);
 		rr_price_paid(RR_PRICE_FREE, rr_now() - begun);
 		sh = next;
 	}

@@ -11,6 +11,7 @@
 #include "core/base/os.h"
 #include "core/base/pages.h"
 #include "core/conn/base/base.h"
+#include "core/conn/base/spare.h"
 
 /* The room that the engine needs, whatever the two sides will agree on. The dialect makes no
  * difference to it. */
@@ -64,11 +65,9 @@ struct rr_share *rr_share_new(const struct rr_prov_params *p, size_t qp_size)
 
 	engine_params(&ep, p);
 	size = share_layout(qp_size, &ep, &qp_at, &eng_at, &tables_at);
-	sh = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sh == MAP_FAILED)
+	sh = rr_spare_take(size);
+	if (!sh)
 		return NULL;
-	sh->size = size;
 	sh->qp = (struct rr_qp *)((uint8_t *)sh + qp_at);
 	sh->eng = (struct rr_eng *)((uint8_t *)sh + eng_at);
 	sh->tables = (struct rr_tables *)((uint8_t *)sh + tables_at);

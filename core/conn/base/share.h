@@ -173,11 +173,11 @@ struct rr_tables {
 struct rr_share {
 	struct rr_lock lock;
 	size_t size;		/* of this mapping */
+	uint32_t forks;		/* this process had made so many when it was made (spare.c) */
 	struct rr_share *next;	/* during an offer: the share of the next provider */
 	bool called_back;	/* the peer goes back to TCP, and so must we */
 	_Atomic uint32_t procs;	/* processes that have the connection … */
-	/* … and their pids, because most processes end without closing */
-	_Atomic int32_t family[RR_FAMILY];
+	_Atomic int32_t family[RR_FAMILY];	/* … and which: most end without closing */
 	_Atomic uint32_t hint;	/* for rr_conn_peek() */
 	enum rr_link link;
 	/* When the peer's end of the link went, or when bytes were last seen on the anchor

@@ -17,6 +17,7 @@
 #include "core/base/compiler.h"
 #include "core/base/log.h"
 #include "core/base/os.h"
+#include "core/conn/base/spare.h"
 #include "core/conn/native/native.h"
 
 /* Connections that wait for accept(); each has all of its memory already. */
@@ -472,7 +473,7 @@ void rr_native_close(struct rr_conn *c)
 	l->retry = RR_TIME_NEVER;
 	rr_carrier_free(l->first);
 	if (l->spare)
-		munmap(l->spare, l->spare->size);
+		rr_spare_leave(l->spare);
 	l->first = l->spare = NULL;
 	l->n = 0;
 }

@@ -98,21 +98,18 @@ static bool may_map(size_t n)
  * never touched. */
 static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
-	void *base;
 	int rc;
 
 	if (!may_map(g->total))
 		return -ENOMEM;
-	base = mmap(NULL, g->total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
-		    0);
-	if (base == MAP_FAILED) {
-		rc = -errno;
+	rc = rr_berth_map(&v->berth, g->total, MAP_SHARED | MAP_NORESERVE, memfd);
+	if (rc) {
 		unmapped(g->total);
 		return rc;
 	}
-	v->base = base;
+	v->base = v->berth.at;
 	v->geo = *g;
-	v->ctl = base;
+	v->ctl = v->berth.at;
 	v->freed = (void *)(v->base + sizeof(struct rr_shm_ctl));
 	v->keys = (void *)(v->base + g->keys_off);
 	v->ring = (void *)(v->base + g->ring_off);
@@ -239,30 +236,18 @@ int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
 	return rc ? rc : map_view(&q->peer, memfd, g);
 }
 
-static void unmap(uint8_t *base, size_t size)
+static void drop_view(const struct rr_shm_view *v)
 {
-	if (base) {
-		munmap(base, size);
-		unmapped(size);
-	}
+	if (!v->base)
+		return;
+	rr_berth_unmap(&v->berth);
+	unmapped(v->geo.total);
 }
 
-/* The kernel likes to put the second below the first, and one call for both takes less than
- * two. */
 void rr_shm_regions_drop(struct rr_shm *q)
 {
-	const struct rr_shm_view *low = &q->own, *high = &q->peer;
-
-	if (low->base > high->base) {
-		low = &q->peer;
-		high = &q->own;
-	}
-	if (low->base && low->base + low->geo.total == high->base) {
-		unmap(low->base, low->geo.total + high->geo.total);
-	} else {
-		unmap(low->base, low->geo.total);
-		unmap(high->base, high->geo.total);
-	}
+	drop_view(&q->own);
+	drop_view(&q->peer);
 }
 
 struct trim {

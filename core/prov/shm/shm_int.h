@@ -19,11 +19,13 @@
 
 #include <stdatomic.h>
 
+#include "core/base/berth.h"
 #include "core/prov/prov.h"
 #include "core/prov/shm/layout.h"
 
 /* A mapped region. */
 struct rr_shm_view {
+	struct rr_berth berth;
 	uint8_t *base;		/* NULL: not mapped */
 	struct rr_shm_geo geo;
 	struct rr_shm_ctl *ctl;
