@@ -263,6 +263,12 @@ void rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf,
 void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
 		 rr_time now);
 
+/* As rr_eng_head() for a PULL without room, while the driver still fetches the rest. If the
+ * message is accepted, RR_OP_DELIVER follows, and nothing that has come later is delivered
+ * before rr_eng_pulled(); nor is the message's own reply taken, because with the reply the peer
+ * takes its memory back. If it is refused, RR_OP_RELEASE comes after rr_eng_pulled() only. */
+void rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *head, uint32_t n, rr_time now);
+
 /* All of a PULL or COMPOSE has been copied from the peer's memory, or it has failed: the peer's
  * memory is not touched again. The engine then sends DONE if one is due. */
 void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now);

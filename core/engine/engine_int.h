@@ -109,6 +109,8 @@ uint32_t rr_resp_grant(const struct rr_eng *e);
 /* Keeps the chunks of what may be a call. False: there is no room, and the connection has been
  * failed. */
 bool rr_resp_keep(struct rr_eng *e, struct rr_in *in, const struct rr_chunks *ch);
+/* A call that was being fetched is here: its reply can go. */
+void rr_resp_fetched(struct rr_eng *e);
 /* A call is in the queue of deliveries and its chunks are kept: it counts from now on. */
 bool rr_resp_call(struct rr_eng *e, struct rr_in *in);
 /* reads: number of Read chunks. False: the fault is noted in `in`, as by all functions that

@@ -161,6 +161,9 @@ struct rr_in {
 	enum rr_from from;
 	bool held;		/* the driver does not have the receive back yet */
 	bool pulled;		/* the peer's memory is not read any more */
+	/* it was judged by its front: the driver has yet to fetch the rest */
+	bool fetching;
+	uint8_t refused;	/* enum rr_dir: refused as such, once all of it is here */
 	bool done_due;
 	bool composing;		/* RR_OP_COMPOSE is out, or due */
 	bool reading;		/* counts in struct rr_eng.reading */

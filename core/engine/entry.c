@@ -16,7 +16,8 @@ struct rr_in *rr_in_new(struct rr_eng *e, uint32_t token)
 	in->from = RR_FROM_RECV;
 	in->held = true;
 	in->pulled = in->done_due = in->credit_due = in->placing = false;
-	in->composing = in->credit_kept = false;
+	in->composing = in->credit_kept = in->fetching = false;
+	in->refused = RR_DIR_UNKNOWN;
 	in->reading = false;
 	in->waits = RR_OP_NONE;
 	in->npads = 0;

@@ -137,6 +137,14 @@ void rr_in_nomsg(struct rr_eng *e, struct rr_in *in, const struct rr_msg *m)
 		rr_in_refuse(e, in, m->dir, RR_ERR_CHUNK);
 }
 
+/* May it be refused now? What follows from that tells the peer that its memory is not read any
+ * more, so a message that is still being fetched is refused when all of it is here. */
+static bool refuses_now(struct rr_in *in, enum rr_dir dir)
+{
+	in->refused = dir;
+	return !in->fetching;
+}
+
 /* The pull is refused: the driver ends it before it carries out anything that follows. */
 static void end_pull(struct rr_eng *e, struct rr_in *in)
 {
@@ -151,6 +159,8 @@ static void end_pull(struct rr_eng *e, struct rr_in *in)
 /* req: rfc8166 4.6.2 #1; reliable-reply-00 - #4 */
 static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 {
+	if (!refuses_now(in, RR_DIR_REPLY))
+		return;
 	end_pull(e, in);
 	if (e->pulls)
 		rr_ctl_done(e, in);
@@ -161,6 +171,8 @@ static void refuse_reply(struct rr_eng *e, struct rr_in *in)
 /* req: rfc8166 6.1 #3 */
 static void refuse_call(struct rr_eng *e, struct rr_in *in)
 {
+	if (!refuses_now(in, RR_DIR_CALL))
+		return;
 	end_pull(e, in);
 	rr_ctl_error(e, in, RR_ERR_CHUNK);
 }
@@ -216,21 +228,20 @@ static void judge_bad(struct rr_eng *e, struct rr_in *in, const uint8_t *head, u
 		refuse_call(e, in);
 }
 
-/* head may lie in memory that the peer can still write to, so the RPC header is copied before
- * it is judged. What is judged in place has each of its words read once only. */
-void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
-		 rr_time now)
+/* The message of this pull, if it waits to be judged; NULL. */
+static struct rr_in *to_judge(struct rr_eng *e, uint32_t id)
 {
 	struct rr_in *in = rr_table_find(&e->ins, (id >> 16) & RR_TABLE_MAX, (uint16_t)id);
+
+	return in && in->state == RR_IN_PULL && !e->failed ? in : NULL;
+}
+
+/* head may lie in memory that the peer can still write to, so the RPC header is copied before
+ * it is judged. What is judged in place has each of its words read once only. */
+static void judge(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
+{
 	uint32_t peek;
 
-	e->now = now;
-	if (!in || in->state != RR_IN_PULL || e->failed)
-		return;
-	if (status < 0) {
-		rr_eng_fail_op(e, status);
-		return;
-	}
 	n = rr_min(n, in->len);
 	peek = rr_min(n, RR_RPC_PEEK);
 	memcpy(e->tmp->rxbuf, head, peek);
@@ -243,6 +254,31 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 		judge_reply(e, in, head, n);
 }
 
+void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head, uint32_t n,
+		 rr_time now)
+{
+	struct rr_in *in = to_judge(e, id);
+
+	e->now = now;
+	if (!in)
+		return;
+	if (status < 0)
+		rr_eng_fail_op(e, status);
+	else
+		judge(e, in, head, n);
+}
+
+void rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *head, uint32_t n, rr_time now)
+{
+	struct rr_in *in = to_judge(e, id);
+
+	e->now = now;
+	if (!in)
+		return;
+	in->fetching = true;
+	judge(e, in, head, n);
+}
+
 /* req: reliable-reply-00 - #3; draft-02 3.6 #1; rfc8166 4.6.2 #1 */
 static void finish_pull(struct rr_eng *e, struct rr_in *in)
 {
@@ -251,6 +287,22 @@ static void finish_pull(struct rr_eng *e, struct rr_in *in)
 		rr_ctl_done(e, in);
 	else
 		rr_table_put(&e->ins, in);
+}
+
+/* All of a message is here that was judged by its front. What has waited for that goes on: the
+ * messages behind it, and its own reply. False: it is refused, which has waited as well. */
+static bool is_fetched(struct rr_eng *e, struct rr_in *in)
+{
+	in->fetching = false;
+	if (in->refused == RR_DIR_CALL) {
+		refuse_call(e, in);
+	} else if (in->refused == RR_DIR_REPLY) {
+		refuse_reply(e, in);
+	} else if (in->state == RR_IN_PULLING) {
+		rr_list_del(&e->arrived, &e->ins, in);
+		rr_resp_fetched(e);
+	}
+	return in->refused == RR_DIR_UNKNOWN;
 }
 
 /* The peer's memory is not touched any more, so a DONE may go out now. A message may have been
@@ -272,6 +324,8 @@ void rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
 	in->pulled = true;
 	in->composing = false;
 	rr_in_read_over(e, in);
+	if (in->fetching && !is_fetched(e, in))
+		return;
 	if (in->state == RR_IN_COMPOSE)
 		in->state = RR_IN_READY;
 	else if (in->state == RR_IN_PULLING)
@@ -313,11 +367,16 @@ static void give_credit_back(struct rr_eng *e, struct rr_in *in)
 		rr_eng_fail(e, RR_WHY_CREDITS);
 }
 
-/* A pull goes on for as long as the driver copies; its entry lasts until rr_eng_pulled(). */
+/* A pull goes on for as long as the driver copies; its entry lasts until rr_eng_pulled(). Until
+ * then one that is being fetched stays in the queue, and holds up those behind it. */
 static void finish_delivery(struct rr_eng *e, struct rr_in *in)
 {
 	if (in->credit_due)
 		give_credit_back(e, in);
+	if (unlikely(in->fetching)) {
+		in->state = RR_IN_PULLING;
+		return;
+	}
 	rr_list_del(&e->arrived, &e->ins, in);
 	if (in->from != RR_FROM_PULL) {
 		rr_table_put(&e->ins, in);

@@ -156,9 +156,33 @@ bool rr_resp_call(struct rr_eng *e, struct rr_in *in)
 
 /* --- replies --------------------------------------------------------------------------- */
 
+/* A reply was refused because its call is still being fetched. No message is so long. */
+#define UNFETCHED	UINT32_MAX
+
+void rr_resp_fetched(struct rr_eng *e)
+{
+	if (e->refused == UNFETCHED)
+		e->refused = 0;
+}
+
+/* Has the app this call already, while the rest of it is still being fetched? From the reply
+ * the peer would conclude that its memory is not read any more. */
+static bool is_being_fetched(const struct rr_eng *e, uint32_t xid)
+{
+	const struct rr_in *in = rr_list_head(&e->arrived, &e->ins);
+
+	return in && in->state == RR_IN_PULLING && in->n.xid == xid &&
+	       in->rpc.type == RR_RPC_CALL;
+}
+
+static bool has_room(const struct rr_eng *e, uint32_t refused)
+{
+	return refused != UNFETCHED && rr_rel_room(e, refused);
+}
+
 bool rr_resp_writable(const struct rr_eng *e)
 {
-	return rr_tx_room(e) && (!e->refused || rr_rel_room(e, e->refused));
+	return rr_tx_room(e) && (!e->refused || has_room(e, e->refused));
 }
 
 static uint32_t reply_capacity(const struct rr_serve *s)
@@ -260,6 +284,10 @@ int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out)
 	bool fits;
 
 	e->refused = 0;
+	if (unlikely(is_being_fetched(e, out->rpc.xid))) {
+		e->refused = UNFETCHED;
+		return -EAGAIN;
+	}
 	if (!e->ring && !s)
 		return unasked(e, out);
 	if (!rr_tx_room(e))

@@ -187,6 +187,9 @@ static void do_deliver(struct tp_peer *p, const struct rr_op *op)
 
 	if (!expected(p, op, &m))
 		return;
+	for (u = p->pull; u < p->pull + TP_PULLS; u++)
+		if (u->used && u->early && u->delivered && !u->pulled)
+			tp_wrong(p->tp, "side %d: delivered behind a message that is here in part", p->side);
 	if (op->from == RR_FROM_PULL) {
 		u = tp_pull_find(p, op->id);
 		u->delivered = true;

@@ -192,11 +192,21 @@ void tp_pull_progress(struct tp_peer *p, struct tp_pull *u)
 	}
 	if (!u->headed) {
 		u->headed = true;
+		if (u->early) {
+			uint32_t from = u->head;
+
+			u->head = u->len;
+			rr_eng_front(p->eng, u->id, p->buf[u->buf].at, from, p->tp->now);
+			pull_read(p, u, from, u->len);
+			return;
+		}
 		rr_eng_head(p->eng, u->id, 0, p->buf[u->buf].at, u->head, p->tp->now);
 		if (u->head == u->len)
 			pull_end_read(p, u);
 		return;
 	}
+	if (u->early && !u->pulled)
+		pull_end_read(p, u);
 	if (!u->delivered)
 		return;
 	if (u->pulled) {
@@ -243,6 +253,7 @@ void tp_pull_begin(struct tp_peer *p, const struct rr_op *op)
 	struct tp_pull *u = pull_new(p, op);
 
 	u->head = op->room || tp_random(p->tp) % 2 ? op->len : rr_min(op->len, op->head);
+	u->early = u->head < op->len && tp_random(p->tp) % 2;
 	pull_start(p, u);
 }
 

@@ -54,6 +54,7 @@ struct tp_pend {
 
 struct tp_pull {
 	bool used, headed, reading, pulled, delivered, starved, composing;
+	bool early;		/* it is judged while the rest is read */
 	uint32_t id, buf, len, head, room, nsegs;
 	uint64_t seq;
 	const uint8_t *recv;	/* composing: where its stream is, if not in buf */
