@@ -184,12 +184,13 @@ test_conn_ready_LD := $(foreach f,eng_writable eng_deadline anchor_check conn_pr
 test_conn_inherit_LD := $(foreach f,handback_ask pid_is_dead conn_leave conn_procs anchor_poll anchor_break anchor_reset os_nap thread \
     eng_shown eng_calls_unread,-Wl$(comma)--wrap=rr_$f)
 test_conn_stream_LD := $(foreach f,eng_send_plain eng_send eng_is_short eng_would_take anchor_check,-Wl$(comma)--wrap=rr_$f)
-test_conn_pull_LD := $(foreach f,head pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
+test_conn_pull_LD := $(foreach f,head front pulled exposed done,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_driver_LD := $(foreach f,next_op done window recv recv_plain hatched arriving writable deadline tick consumed,-Wl$(comma)--wrap=rr_eng_$f)
 test_conn_wait_LD := $(foreach f,spin_time spin_yields spin_learn spin_look_around tell_look tell_wakes tell_doing,-Wl$(comma)--wrap=rr_$f)
 test_conn_exit_LD := $(foreach f,conn_each_carried os_nap lock_try_held conn_free conn_procs handback_exit conn_settle_until,-Wl$(comma)--wrap=rr_$f)
 test_settle_LD := $(foreach f,eng_shown eng_calls_unread drv_progress drv_reclaim drv_drain thread conn_free,-Wl$(comma)--wrap=rr_$f)
 test_conn_tapped_LD := $(foreach f,sent delivered posted received,-Wl$(comma)--wrap=rr_tap_$f)
+test_pull_early_LD := $(foreach f,delivered received posted,-Wl$(comma)--wrap=rr_tap_$f)
 test_tap_LD := $(foreach f,cap_wants_rdma cap_begin cap_put cap_room cap_end pool_at,-Wl$(comma)--wrap=rr_$f)
 test_relay_LD := $(foreach f,rr_conn_recv rr_conn_send rr_conn_arm rr_conn_disarm rr_conn_fds rr_conn_hold rr_conn_free rr_carrier_free \
     rr_loopback_reset rr_anchor_poll rr_thread mmap munmap,-Wl$(comma)--wrap=$f)

@@ -274,6 +274,9 @@ struct rr_qp {
 	uint32_t peer_send;	/* longest Send of the peer, if it has said so; 0: recv_size */
 	uint32_t recvs;		/* receives we keep posted */
 	uint32_t peer_recvs;	/* receives that the peer keeps posted */
+	/* A longer Read is better posted in pieces of this length, because the first bytes can
+	 * be used while the others come; 0: it is not, since all come within the post. */
+	uint32_t read_piece;
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
 	/* Once established: the process at the other end by its number in our PID namespace, if
 	 * the kernel says so; 0: not known. */

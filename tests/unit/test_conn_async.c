@@ -16,12 +16,14 @@
 #include "tests/lib/fakepair.h"
 
 static bool rings;	/* receives are counted, as between two of ours on a device */
+static uint32_t piece;	/* long messages are read in such pieces */
 
 static void open_pair(bool reorder, uint32_t delay, bool reliable, uint64_t seed)
 {
 	rr_test_setup();
 	rr_test_params.reliable_replies = reliable;
-	open_over(&(struct rr_fake_conf){ .reorder = reorder, .delay = delay, .eager = true, .ring = rings }, seed);
+	open_over(&(struct rr_fake_conf){ .reorder = reorder, .delay = delay, .eager = true, .ring = rings,
+					   .piece = piece }, seed);
 }
 
 TestSuite(conn_async, .timeout = 60);
@@ -56,6 +58,17 @@ Test(conn_async, completions_late_and_in_any_order_change_nothing)
 	every_size(true, 20, true, SIZE_MAX);
 }
 
+Test(conn_async, pieces_of_every_size_make_the_same_message)
+{
+	static const uint32_t of[] = { 1000, 4096, 10000, 70000 };
+
+	for (unsigned i = 0; i < 2 * rr_array_size(of); i++) {
+		rings = i % 3;
+		piece = of[i / 2];
+		every_size(i % 2, 20, true, SIZE_MAX);
+	}
+}
+
 Test(conn_async, replies_come_by_reply_chunk_without_reliable_replies)
 {
 	every_size(true, 5, false, 60000);	/* fits the default Reply chunk */
@@ -66,21 +79,25 @@ Test(conn_async, messages_arrive_in_the_order_in_which_they_were_written)
 {
 	size_t n = 0;
 
-	open_pair(true, 30, true, 9);
-	round_trip(1, 0, 0);
-	for (uint32_t i = 0; i < 24; i++)
-		n += rr_test_call(out + n, 10 + i, i % 3 ? 20 : 60000, i);
-	for (size_t sent = 0, got = 0; got < n;) {
-		ssize_t k = sent < n ? rr_end_try_send(&p.client, out + sent, rr_min(n - sent, (size_t)9000)) : 0;
+	for (int how = 0; how < 3; how++) {
+		n = 0;
+		piece = how ? 7000 : 0;
+		open_pair(how < 2, 30, true, 9);
+		round_trip(1, 0, 0);
+		for (uint32_t i = 0; i < 24; i++)
+			n += rr_test_call(out + n, 10 + i, i % 3 ? 20 : 60000, i);
+		for (size_t sent = 0, got = 0; got < n;) {
+			ssize_t k = sent < n ? rr_end_try_send(&p.client, out + sent, rr_min(n - sent, (size_t)9000)) : 0;
 
-		cr_assert(k >= 0 || k == -EAGAIN);
-		sent += k > 0 ? (size_t)k : 0;
-		k = rr_end_try_recv(&p.server, in + got, sizeof(in) - got, 0);
-		cr_assert(k > 0 || k == -EAGAIN);
-		got += k > 0 ? (size_t)k : 0;
+			cr_assert(k >= 0 || k == -EAGAIN);
+			sent += k > 0 ? (size_t)k : 0;
+			k = rr_end_try_recv(&p.server, in + got, sizeof(in) - got, 0);
+			cr_assert(k > 0 || k == -EAGAIN);
+			got += k > 0 ? (size_t)k : 0;
+		}
+		cr_assert_eq(memcmp(in, out, n), 0);
+		close_pair();
 	}
-	cr_assert_eq(memcmp(in, out, n), 0);
-	close_pair();
 }
 
 /* As many long replies as there are credits, all of them to be pulled before one is here. */

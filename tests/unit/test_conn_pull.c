@@ -11,9 +11,10 @@ static struct heard {
 	uint8_t head[256];
 	struct rr_seg segs[RR_BUF_EXTS];
 } head, pulled, exposed, done;
-static unsigned heads, pulleds, exposeds, dones;
+static unsigned heads, fronts, pulleds, exposeds, dones;
 
 void __wrap_rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *at, uint32_t n, rr_time now);
+void __wrap_rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *at, uint32_t n, rr_time now);
 void __wrap_rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now);
 void __wrap_rr_eng_exposed(struct rr_eng *e, uint32_t id, int status, uint32_t buf, const struct rr_seg *segs, uint32_t n,
 			   rr_time now);
@@ -26,6 +27,13 @@ void __wrap_rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t
 	heads++;
 	head = (struct heard){ .id = id, .status = status, .n = n };
 	memcpy(head.head, at ? at : head.head, rr_min((size_t)n, sizeof(head.head)));
+}
+
+void __wrap_rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *at, uint32_t n, rr_time now)
+{
+	__wrap_rr_eng_head(e, id, 0, at, n, now);
+	heads--;
+	fronts++;
 }
 
 void __wrap_rr_eng_pulled(struct rr_eng *e, uint32_t id, int status, rr_time now)
@@ -197,7 +205,13 @@ Test(conn_pull, there_are_so_many_pulls_and_no_more)
 
 #define COOKIE(pull) rr_drv_cookie(RR_FOR_PULL, (pull))
 
-Test(conn_pull, a_message_is_fetched_piece_by_piece_and_judged_when_all_is_there)
+/* The nth Read of a pull ends. */
+static void ends(uint32_t pull, uint32_t nth, int status)
+{
+	rr_pull_read(sh, pull + nth * RR_PULLS, status, 1);
+}
+
+Test(conn_pull, a_message_is_fetched_piece_by_piece_and_judged_when_its_front_is_there)
 {
 	struct rr_op op = pull_op(5, LAY(5000, 3000, 4000), 12000);
 	struct rr_rx_ent e = { .from = RR_FROM_PULL, .len = 12000 };
@@ -217,14 +231,16 @@ Test(conn_pull, a_message_is_fetched_piece_by_piece_and_judged_when_all_is_there
 	cr_assert_eq((const uint8_t *)pl.read[1].local - (const uint8_t *)pl.read[0].local, 5000);
 	cr_assert_eq((const uint8_t *)pl.read[2].local - (const uint8_t *)pl.read[1].local, 3000);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(pl.read[i].cookie, COOKIE(0));
+		cr_assert_eq(pl.read[i].cookie, COOKIE(0) + (uint64_t)i * RR_PULLS);
 	cr_assert_eq(sh->pull[0].pending, 3);
-	rr_pull_read(sh, 0, 0, 2);
-	rr_pull_read(sh, 0, 0, 2);
-	cr_assert(heads == 0 && pl.consumes == 0);
-	rr_pull_read(sh, 0, 0, 2);
-	cr_assert(heads == 1 && head.id == 5 && head.status == 0 && head.n == 12000);
+	ends(0, 0, 0);
+	cr_assert(fronts == 1 && head.id == 5 && head.status == 0 && head.n == 5000);
 	cr_assert_eq(memcmp(head.head, pl.peers + segs[0].offset, sizeof(head.head)), 0);
+	ends(0, 1, 0);
+	cr_assert(heads == 0 && fronts == 1 && pl.consumes == 0 && pulleds == 0);
+	cr_assert_eq(sh->pull[0].front, 8000);
+	ends(0, 2, 0);
+	cr_assert(heads == 0 && fronts == 1 && pulleds == 1 && pulled.id == 5 && pulled.status == 0);
 	cr_assert_eq(pl.consumes, 3);
 	stash = sh->rx.stash;
 	rr_pull_deliver(sh, 5, &e, 2);
@@ -278,8 +294,8 @@ Test(conn_pull, where_the_queue_is_full_it_goes_on_later)
 	cr_assert_eq(pl.reads, 2);
 	cr_assert_eq(sh->pulls_short, 1);
 	cr_assert(sh->pull[0].asked == 5000 && sh->pull[0].pending == 1);
-	rr_pull_read(sh, 0, 0, 1);
-	cr_assert_eq(heads, 0, "the rest has not been asked for");
+	ends(0, 0, 0);
+	cr_assert(heads == 0 && fronts == 1 && head.n == 5000, "the rest has not been asked for");
 	pl.reads = 0;
 	rr_pull_again(sh, 1);
 	cr_assert_eq(sh->pulls_short, 1, "it is as full as before");
@@ -294,9 +310,92 @@ Test(conn_pull, where_the_queue_is_full_it_goes_on_later)
 	cr_assert_eq(sh->pull[0].pending, 2);
 	rr_pull_again(sh, 1);
 	cr_assert_eq(pl.reads, 1, "nothing is short");
-	rr_pull_read(sh, 0, 0, 1);
-	rr_pull_read(sh, 0, 0, 1);
-	cr_assert(heads == 1 && head.n == 12000);
+	ends(0, 1, 0);
+	cr_assert_eq(pulleds, 0);
+	ends(0, 2, 0);
+	cr_assert(heads == 0 && fronts == 1 && pulleds == 1 && pulled.id == 5 && pulled.status == 0);
+}
+
+/* What the engine wants to see may be more than one Read brings, or the whole message. */
+Test(conn_pull, it_is_judged_when_as_much_is_there_as_the_engine_wants)
+{
+	struct rr_op op = pull_op(5, LAY(30, 9, 1, 100), 140);
+
+	sh = play(false);
+	rr_pull_begin(sh, &op, 1);
+	ends(0, 0, 0);
+	ends(0, 1, 0);
+	cr_assert(heads + fronts == 0);
+	ends(0, 2, 0);
+	cr_assert(fronts == 1 && head.id == 5 && head.n == 40);
+	op.id = 6;
+	op.head = 140;
+	rr_pull_begin(sh, &op, 1);
+	for (int i = 0; i < 4; i++) {
+		cr_assert(heads == 0);
+		ends(1, (uint32_t)i, 0);
+	}
+	cr_assert(heads == 1 && fronts == 1 && head.id == 6 && head.n == 140 && pulleds == 0);
+	op.id = 7;
+	op.head = 40;
+	op.room = 9000;
+	rr_pull_begin(sh, &op, 1);
+	for (int i = 0; i < 4; i++) {
+		cr_assert(heads == 1, "it is put together, and judged as a whole");
+		ends(2, (uint32_t)i, 0);
+	}
+	cr_assert(heads == 2 && fronts == 1 && head.id == 7 && head.n == 140 && pulleds == 0);
+}
+
+/* A device that does not keep the order that it should keep: nothing is taken for there that is not. */
+Test(conn_pull, what_comes_out_of_turn_waits_for_the_whole_message)
+{
+	static const struct { unsigned turn[4]; uint32_t front[3]; } of[] = {
+		{ { 1, 0, 2, 3 }, { 0, 0, 0 } }, { { 0, 2, 1, 3 }, { 100, 100, 100 } }, { { 0, 1, 3, 2 }, { 100, 300, 300 } },
+		{ { 3, 2, 1, 0 }, { 0, 0, 0 } },
+	};
+
+	sh = play(false);
+	for (uint32_t i = 0; i < rr_array_size(of); i++) {
+		struct rr_op op = pull_op(5 + i, LAY(100, 200, 300, 400), 1000);
+
+		heads = fronts = pulleds = 0;
+		rr_pull_begin(sh, &op, 1);
+		for (unsigned k = 0; k < 3; k++) {
+			ends(i, of[i].turn[k], 0);
+			cr_assert_eq(sh->pull[i].front, of[i].front[k], "%u, %u: %u", i, k, sh->pull[i].front);
+			cr_assert(pulleds == 0 && heads == 0 && fronts == (of[i].front[k] > 0));
+		}
+		ends(i, of[i].turn[3], 0);
+		cr_assert(sh->pull[i].front == 1000 && heads + fronts == 1 && pulleds == fronts);
+	}
+}
+
+Test(conn_pull, a_provider_says_in_which_pieces_to_read)
+{
+	struct rr_op op = pull_op(5, LAY(5000, 3000, 4000), 12000);
+	static const uint32_t want[][3] = { { 100, 0, 2048 }, { 100, 2048, 2048 }, { 100, 4096, 904 }, { 101, 0, 2048 },
+					    { 101, 2048, 952 }, { 102, 0, 2048 }, { 102, 2048, 1952 } };
+
+	sh = play(false);
+	sh->qp->read_piece = 2048;
+	rr_pull_begin(sh, &op, 1);
+	cr_assert_eq(pl.reads, rr_array_size(want));
+	for (unsigned i = 0; i < pl.reads; i++)
+		is_read(i, want[i][0], want[i][1], want[i][2]);
+	for (unsigned i = 0; i < pl.reads; i++) {
+		cr_assert_eq(pulleds, 0);
+		ends(0, i, 0);
+		if (i < 6)
+			cr_assert_eq(sh->pull[0].front, want[i][1] + want[i][2] + (i > 4 ? 8000 : i > 2 ? 5000 : 0));
+	}
+	cr_assert(fronts == 1 && pulleds == 1);
+	/* What is judged as a whole is not wanted in pieces. */
+	pl.reads = 0;
+	op.id = 6;
+	op.room = 12000;
+	rr_pull_begin(sh, &op, 1);
+	cr_assert_eq(pl.reads, 3);
 }
 
 Test(conn_pull, a_read_that_fails_fails_its_message)

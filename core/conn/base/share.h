@@ -19,6 +19,7 @@
 #include "core/base/stats_abi.h"
 #include "core/conn/base/calls.h"
 #include "core/conn/base/pool.h"
+#include "core/conn/base/pull.h"
 #include "core/conn/base/track.h"
 #include "core/conn/base/ways.h"
 #include "core/conn/conn.h"
@@ -45,7 +46,6 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x5248
 /* A power of two: the most receives (twice 1024 credits) plus buffers. */
 #define RR_RX_ENTS	4096u
 #define RR_RX_FIRST	(RR_RX_ENTS - 16u)	/* where an empty queue begins */
-#define RR_PULLS	256u
 #define RR_RECVS	4096u
 #define RR_POLL_BATCH	8	/* on the app's stack, which may be a signal handler's */
 #define RR_FAMILY	32u
@@ -56,38 +56,13 @@ struct rr_rx_ent {
 	uint32_t ref;		/* receive token, buffer, or index of a pull */
 	uint32_t off;		/* where in a buffer the payload begins */
 	uint32_t len;		/* payload bytes */
-	uint8_t from;		/* enum rr_from, or RR_RX_HATCH */
+	uint8_t from;		/* enum rr_from, or RR_RX_… */
 	bool stashed;
 	bool reply;
 	rr_time since;
 };
+#define RR_RX_PART	0xfe	/* as RR_FROM_BUF, but the last `missing` bytes are to come */
 #define RR_RX_HATCH	0xff	/* the peer's bytes after this entry come by TCP */
-
-/* A message that is still, at least in part, in the peer's memory. On a DIRECT provider it
- * stays there until the app reads, unless Read chunks have to be put into it; otherwise it is
- * fetched into our own memory, in order of arrival. */
-struct rr_pull {
-	bool used;
-	bool local;		/* fetched into our own memory */
-	bool composed;		/* made of Read chunks; see parts */
-	uint32_t id;		/* the engine's */
-	uint32_t len;		/* of the message, as far as known */
-	uint32_t nsegs;
-	struct rr_seg segs[RR_OP_MAX_SEGS];
-	/* local */
-	uint32_t turn;
-	uint32_t buf;		/* destination; RR_BUF_NONE: none yet */
-	uint32_t room;		/* bytes that it needs in buf */
-	uint32_t fetch;		/* bytes in segs */
-	uint32_t asked;		/* bytes for which RDMA Reads were posted */
-	uint32_t pending;	/* … and of those, not completed yet */
-	/* composed */
-	/* The payload stream lies in a receive; NULL: at the front of buf. */
-	const uint8_t *recv;
-	uint32_t stream;	/* its length; 0 once it is in its place */
-	uint32_t nparts;
-	struct rr_range parts[RR_OP_MAX_PARTS]; /* where in the message segs belong */
-};
 
 /* The app's bytes, outbound. */
 struct rr_tx {
@@ -111,9 +86,11 @@ struct rr_rx {
 	uint32_t off;		/* bytes of the head entry already read, its mark included */
 	uint32_t lowat;		/* the app's SO_RCVLOWAT */
 	uint64_t bytes;		/* ready for the app to read */
+	uint32_t missing;	/* bytes of the last entry that are still being fetched */
 	uint64_t stash;		/* bytes held in our own memory to free receives */
 	uint32_t held;		/* entries that hold a receive */
-	uint64_t records;	/* received by RDMA */
+	uint64_t records;	/* received by RDMA, a further piece of one counting as one … */
+	uint64_t pieces;	/* … of which there were so many */
 	enum rr_way_in way;
 	enum rr_in_end end;
 	bool shut;		/* SHUT_RD was called; the peer is not told */

@@ -136,10 +136,11 @@ static inline bool rr_rx_is_marked(const struct rr_share *sh)
 	       sh->rx.end == RR_ENDS_RESET_MARKED;
 }
 
-/* … and are some of those still to come? */
+/* … and are some of those still to come, or is one, promised or not, here in part only? */
 static inline bool rr_rx_lacks_records(const struct rr_share *sh)
 {
-	return rr_rx_is_marked(sh) && sh->rx.records < sh->rx.promised;
+	return sh->rx.missing || (rr_rx_is_marked(sh) &&
+				  sh->rx.records - sh->rx.pieces < sh->rx.promised);
 }
 
 /* Is there nothing to read, and has neither the peer nor the app ended the inbound stream? */
@@ -217,7 +218,7 @@ static inline uint64_t rr_rx_unread(const struct rr_share *sh)
 	return sh->rx.bytes;
 }
 
-/* Records that have come by RDMA so far. */
+/* Differs from before if a record has come by RDMA, or a further piece of one. */
 static inline uint64_t rr_rx_came(const struct rr_share *sh)
 {
 	return sh->rx.records;
@@ -272,6 +273,7 @@ static inline void rr_rx_forget(struct rr_share *sh)
 	sh->rx.head = sh->rx.tail;
 	sh->rx.off = 0;
 	sh->rx.bytes = 0;
+	sh->rx.missing = 0;
 }
 
 /* Bytes held in our own memory so that receives are free again; rr_rx_stash() adds to them. */

@@ -117,9 +117,12 @@ void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now);
 /* recv: the bytes of op's receive, if its payload stream lies there. */
 void rr_pull_compose(struct rr_share *sh, const struct rr_op *op, const uint8_t *recv,
 		     rr_time now);
-void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now);
+/* The engine accepts the message: fills into e where the app finds it. Returns how many of its
+ * last bytes are still being fetched. */
+uint32_t rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now);
 void rr_pull_drop(struct rr_share *sh, uint32_t id);
-void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now);
+/* which: the cookie's lower half. */
+void rr_pull_read(struct rr_share *sh, uint32_t which, int status, rr_time now);
 void rr_pull_again(struct rr_share *sh, rr_time now);
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
 		     uint32_t len);
@@ -179,6 +182,10 @@ static inline bool rr_stream_waits(const struct rr_share *sh)
 /* inbox.c */
 /* Queues a message for the app, behind those that came before. */
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
+/* The same for a message in a buffer of ours whose last `missing` bytes are still being
+ * fetched; then its next n bytes are here. */
+void rr_stream_push_part(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t missing);
+void rr_stream_more(struct rr_share *sh, uint32_t n);
 /* The message now lies in this buffer of ours, and no longer holds a receive. */
 void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf);
 /* The peer opens its hatch; false: it may not. That counts behind everything the peer sent

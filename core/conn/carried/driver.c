@@ -154,14 +154,20 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 	}
 }
 
-/* Hands a message to the app's queue. The statistics and a capture must see it first. */
-static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
+static RR_INLINE void count_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
+				      const struct rr_rx_ent *e)
 {
 	rr_calls_delivered(sh, rpc, e);
 	if (unlikely(!atomic_load_explicit(&sh->heard, memory_order_relaxed))) {
 		atomic_store_explicit(&sh->heard, true, memory_order_relaxed);
 		rr_report_first(sh, rpc);
 	}
+}
+
+/* Hands a message to the app's queue. The statistics and a capture must see it first. */
+static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
+{
+	count_delivered(sh, rpc, e);
 	if (rr_cap_asked())
 		rr_tap_delivered(sh, e, rr_drv_read_pull);
 	rr_stream_push(sh, e);
@@ -174,6 +180,7 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		.from = (uint8_t)op->from, .len = op->len,
 		.reply = op->rpc.type == RR_RPC_REPLY, .since = now,
 	};
+	uint32_t missing = 0;
 
 	switch (op->from) {
 	case RR_FROM_RECV:
@@ -187,10 +194,16 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		e.off = op->off;
 		break;
 	case RR_FROM_PULL:
-		rr_pull_deliver(sh, op->id, &e, now);
+		missing = rr_pull_deliver(sh, op->id, &e, now);
 		break;
 	}
-	deliver(sh, &op->rpc, &e);
+	if (likely(!missing)) {
+		deliver(sh, &op->rpc, &e);
+		return;
+	}
+	/* A capture that has just begun does without: see rr_pull_begin(). */
+	count_delivered(sh, &op->rpc, &e);
+	rr_stream_push_part(sh, &e, missing);
 }
 
 static void op_release(struct rr_share *sh, const struct rr_op *op)

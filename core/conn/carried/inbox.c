@@ -2,6 +2,7 @@
 /* The queue of what has arrived for the app, in order, and where the stream ends: at the peer's
  * hatch, or for good. Copying to the app is stream.c's. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "core/base/compiler.h"
@@ -35,6 +36,32 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 	sh->rx.bytes += (uint64_t)RR_RM_HDR + e->len;
 	/* With ring credits, a message in the peer's memory holds its receive, too. */
 	sh->rx.held += holds_receive(e);
+	rr_hint(sh, RR_HINT_BYTES);
+}
+
+void rr_stream_push_part(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t missing)
+{
+	struct rr_rx_ent part = *e;
+
+	part.from = RR_RX_PART;
+	rr_stream_push(sh, &part);
+	sh->rx.bytes -= missing;
+	sh->rx.missing = missing;
+}
+
+/* Nothing comes behind a message of which bytes are missing (rr_eng_front()): it is the last
+ * one. */
+void rr_stream_more(struct rr_share *sh, uint32_t n)
+{
+	struct rr_rx_ent *e = &sh->rx.ent[(sh->rx.tail - 1) % RR_RX_ENTS];
+
+	assert(e->from == RR_RX_PART && n <= sh->rx.missing);
+	sh->rx.bytes += n;
+	sh->rx.missing -= n;
+	sh->rx.records++;
+	sh->rx.pieces++;
+	if (!sh->rx.missing)
+		e->from = RR_FROM_BUF;
 	rr_hint(sh, RR_HINT_BYTES);
 }
 

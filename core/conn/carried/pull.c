@@ -2,7 +2,18 @@
 /* Messages that lie in the peer's memory. If an RDMA Read completes within the call (DIRECT
  * providers), a message is fetched when the app reads it; otherwise it is fetched into our own
  * memory as soon as there is room. Messages that Read chunks must be put into are always
- * fetched. What a message means is the engine's matter. Under the connection's lock. */
+ * fetched. What a message means is the engine's matter. Under the connection's lock.
+ *
+ * A message that is fetched is judged, and handed to the app, as soon as enough of its front is
+ * here; the app reads on while further Reads complete. Its memory is free again when the app
+ * has read its last byte, which is here only after all of them. Until then neither the peer nor
+ * the engine is told that the peer's memory is not needed any more.
+ *
+ * A completion says that the bytes of its own Read are here, no more. A queue pair's Reads
+ * complete in the order in which they were posted (InfiniBand: so do all work requests of a
+ * send queue; iWARP: the responses to Reads come in order, RFC 5040). Nothing but the gain
+ * depends on that: behind a completion that comes out of turn the front stays where it is until
+ * all is here. */
 
 #include <assert.h>
 #include <errno.h>
@@ -63,26 +74,73 @@ static struct rr_pull *pull_find(struct rr_share *sh, uint32_t id)
 
 /* --- into our own memory ------------------------------------------------------------------ */
 
-static void pull_failed(struct rr_share *sh, const struct rr_pull *p, int rc, rr_time now)
+/* Which Read of which pull a completion is for. */
+static uint64_t read_cookie(const struct rr_share *sh, const struct rr_pull *p, uint32_t nth)
 {
-	if (p->composed)
+	return rr_drv_cookie(RR_FOR_PULL, (uint32_t)(p - sh->pull) + nth * RR_PULLS);
+}
+
+static void pull_failed(struct rr_share *sh, struct rr_pull *p, int rc, rr_time now)
+{
+	p->broken = true;
+	if (p->composed || p->judged)
 		rr_eng_pulled(sh->eng, p->id, rc, now);
 	else
 		rr_eng_head(sh->eng, p->id, rc, NULL, 0, now);
 }
 
-/* Everything is here. If the engine has not judged the message yet, it does so now. */
-static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
+static void pull_end(struct rr_share *sh, struct rr_pull *p)
+{
+	p->used = false;
+	if (p->local)
+		sh->pull_bytes -= p->room;
+}
+
+/* Bytes of the front that lie together, for the engine to judge. */
+static const uint8_t *pull_head(const struct rr_share *sh, const struct rr_pull *p, uint32_t *n)
 {
 	size_t room;
 	const uint8_t *head = rr_pool_at(&sh->pool, p->buf, 0, &room);
 
+	*n = (uint32_t)rr_min((size_t)p->front, room);
+	return head;
+}
+
+/* So many bytes are here now, and others are still to come. */
+static void pull_front(struct rr_share *sh, struct rr_pull *p, uint32_t front, rr_time now)
+{
+	uint32_t more = front - p->front, n;
+	const uint8_t *head;
+
+	p->front = front;
+	if (p->delivered) {
+		rr_stream_more(sh, more);
+	} else if (!p->judged && front >= p->head) {
+		p->judged = true;
+		head = pull_head(sh, p, &n);
+		rr_eng_front(sh->eng, p->id, head, n, now);
+	}
+}
+
+/* Everything is here. If the engine has not judged the message yet, it does so now. */
+static void pull_complete(struct rr_share *sh, struct rr_pull *p, rr_time now)
+{
+	const uint8_t *head;
+	uint32_t n;
+
 	pull_consumed(sh, p);
-	if (p->composed)
+	if (p->composed) {
 		rr_eng_pulled(sh->eng, p->id, 0, now);
-	else
-		rr_eng_head(sh->eng, p->id, 0, head, (uint32_t)rr_min((size_t)p->len, room),
-			    now);
+	} else if (p->judged) {
+		pull_front(sh, p, p->fetch, now);
+		if (p->delivered)
+			pull_end(sh, p);
+		rr_eng_pulled(sh->eng, p->id, 0, now);
+	} else {
+		p->front = p->fetch;
+		head = pull_head(sh, p, &n);
+		rr_eng_head(sh->eng, p->id, 0, head, n, now);
+	}
 }
 
 /* Finds memory for p, when it is p's turn. Messages that the app has yet to read get at most
@@ -146,22 +204,21 @@ static void spread(struct rr_share *sh, struct rr_pull *p)
 	p->stream = 0;
 }
 
-/* The place in the peer's memory of byte p->asked of what is fetched: its segment, and the
- * offset in it. */
-static const struct rr_seg *pull_at(const struct rr_pull *p, uint32_t *off)
+/* The place in the peer's memory of byte `at` of what is fetched: its segment, and the offset
+ * in it. */
+static const struct rr_seg *pull_at(const struct rr_pull *p, uint32_t at, uint32_t *off)
 {
 	const struct rr_seg *s = p->segs;
 
-	for (*off = p->asked; *off >= s->length; s++)
+	for (*off = at; *off >= s->length; s++)
 		*off -= s->length;
 	return s;
 }
 
 /* Where in the message that byte belongs, and in *n how many bytes belong there with it. */
-static uint32_t pull_to(const struct rr_pull *p, uint32_t *n)
+static uint32_t pull_to(const struct rr_pull *p, uint32_t at, uint32_t *n)
 {
 	const struct rr_range *r = p->parts;
-	uint32_t at = p->asked;
 
 	*n = p->fetch - at;
 	if (!p->composed)
@@ -172,29 +229,47 @@ static uint32_t pull_to(const struct rr_pull *p, uint32_t *n)
 	return r->off + at;
 }
 
+/* One RDMA Read: bytes that lie together at both ends. */
+struct pull_piece {
+	uint8_t *to;
+	uint32_t len;
+	const struct rr_seg *seg;
+	uint32_t off;		/* in seg */
+};
+
+/* The Read that begins with byte `at` of what is fetched. */
+static struct pull_piece piece_at(const struct rr_share *sh, const struct rr_pull *p,
+				  uint32_t at)
+{
+	struct pull_piece q;
+	uint32_t n, in = pull_to(p, at, &n);
+	size_t room;
+
+	q.to = rr_pool_at(&sh->pool, p->buf, in, &room);
+	q.seg = pull_at(p, at, &q.off);
+	n = rr_min(rr_min(n, p->most), q.seg->length - q.off);
+	q.len = (uint32_t)rr_min(room, (size_t)n);
+	return q;
+}
+
 /* Posts as many RDMA Reads as there is room for. 0: all are posted; -EAGAIN: some are left; or
  * why the message fails. */
 static int pull_ask(struct rr_share *sh, struct rr_pull *p)
 {
-	uint64_t who = rr_drv_cookie(RR_FOR_PULL, (uint32_t)(p - sh->pull));
-
 	if (p->buf == RR_BUF_NONE && !pull_memory(sh, p))
 		return -EAGAIN;
 	if (p->stream)
 		spread(sh, p);
 	while (p->asked < p->fetch) {
-		uint32_t off, n, at = pull_to(p, &n), take;
-		size_t room;
-		uint8_t *to = rr_pool_at(&sh->pool, p->buf, at, &room);
-		const struct rr_seg *s = pull_at(p, &off);
-		int rc;
+		struct pull_piece q = piece_at(sh, p, p->asked);
+		int rc = rr_drv_read(sh, q.to, q.len, q.seg, q.off,
+				     read_cookie(sh, p, p->reads));
 
-		take = (uint32_t)rr_min(room, (size_t)rr_min(n, s->length - off));
-		rc = rr_drv_read(sh, to, take, s, off, who);
 		if (rc < 0)
 			return rc;
+		p->reads++;
 		p->pending += rc == 0;
-		p->asked += take;
+		p->asked += q.len;
 	}
 	return 0;
 }
@@ -215,7 +290,8 @@ static void pull_go(struct rr_share *sh, struct rr_pull *p, rr_time now)
 
 static bool unfinished(const struct rr_pull *p)
 {
-	return p->used && p->local && (p->buf == RR_BUF_NONE || p->asked < p->fetch);
+	return p->used && p->local && !p->broken &&
+	       (p->buf == RR_BUF_NONE || p->asked < p->fetch);
 }
 
 /* Tries again after memory, or room to post, may have become free. */
@@ -232,13 +308,6 @@ void rr_pull_again(struct rr_share *sh, rr_time now)
 	}
 }
 
-static void pull_end(struct rr_share *sh, struct rr_pull *p)
-{
-	p->used = false;
-	if (p->local)
-		sh->pull_bytes -= p->room;
-}
-
 static struct rr_pull *pull_start(struct rr_share *sh, const struct rr_op *op)
 {
 	struct rr_pull *p = pull_new(sh);
@@ -246,7 +315,7 @@ static struct rr_pull *pull_start(struct rr_share *sh, const struct rr_op *op)
 	if (!p)
 		return NULL;
 	p->used = true;
-	p->local = p->composed = false;
+	p->local = p->composed = p->judged = p->delivered = p->broken = false;
 	p->id = op->id;
 	p->len = op->len;
 	p->stream = p->nparts = 0;
@@ -267,7 +336,15 @@ static void pull_segs(struct rr_pull *p, const struct rr_op *op, uint32_t fetch)
 	p->nsegs = op->nsegs;
 	memcpy(p->segs, op->segs, op->nsegs * sizeof(p->segs[0]));
 	p->fetch = fetch;
-	p->asked = p->pending = 0;
+	p->asked = p->reads = p->pending = p->front = p->in_turn = 0;
+	p->most = UINT32_MAX;
+}
+
+/* How much of the message the engine is to see before it judges it. A capture has to see all
+ * of it first, and so has who puts it together. */
+static uint32_t head_needed(const struct rr_op *op)
+{
+	return op->room || rr_cap_asked() ? op->len : rr_min(op->len, op->head);
 }
 
 /* Begins to fetch a message. On a DIRECT provider the payload stays in the peer's memory until
@@ -287,6 +364,9 @@ void rr_pull_begin(struct rr_share *sh, const struct rr_op *op, rr_time now)
 	pull_segs(p, op, op->len);
 	if (!rr_drv_direct(sh) || op->room) {
 		pull_local(sh, p, rr_max(op->len, op->room));
+		p->head = head_needed(op);
+		if (p->head < op->len && sh->qp->read_piece)
+			p->most = sh->qp->read_piece;
 		pull_go(sh, p, now);
 		return;
 	}
@@ -331,22 +411,30 @@ void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now)
 	rr_eng_pulled(sh->eng, p->id, status, now);
 }
 
-/* The engine accepts the message: fills into e where the app finds it. */
-void rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now)
+/* See carried.h. The memory counts as the app's from here on. */
+uint32_t rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, rr_time now)
 {
 	struct rr_pull *p = pull_find(sh, id);
 
 	assert(p);	/* the engine has been told of it */
 	if (!p->local) {
 		e->ref = (uint32_t)(p - sh->pull);
-		return;
+		return 0;
 	}
 	e->from = RR_FROM_BUF;
 	e->ref = p->buf;
 	e->stashed = true;
 	rr_rx_stash(sh, p->len);
+	if (p->judged && p->front < p->fetch) {
+		p->delivered = true;
+		sh->pull_bytes -= p->room;
+		p->room = 0;
+		return p->fetch - p->front;
+	}
 	pull_end(sh, p);
-	rr_eng_pulled(sh->eng, id, 0, now);
+	if (!p->judged)		/* else it has been told */
+		rr_eng_pulled(sh->eng, id, 0, now);
+	return 0;
 }
 
 /* The engine refuses the message. */
@@ -356,22 +444,37 @@ void rr_pull_drop(struct rr_share *sh, uint32_t id)
 
 	if (!p)
 		return;
+	assert(!p->pending);	/* nothing is refused before it has been fetched */
 	if (p->local)
 		rr_pool_free(&sh->pool, p->buf);
 	pull_end(sh, p);
 }
 
-/* An RDMA Read of this pull has completed. If the connection is gone, no further completions
- * come. */
-void rr_pull_read(struct rr_share *sh, uint32_t pull, int status, rr_time now)
+/* One more Read has completed, and others have not. The front goes on if it is the next one. */
+static void pull_some(struct rr_share *sh, struct rr_pull *p, uint32_t nth, rr_time now)
 {
-	struct rr_pull *p = &sh->pull[pull];
+	if (nth == p->in_turn) {
+		p->in_turn++;
+		pull_front(sh, p, p->front + piece_at(sh, p, p->front).len, now);
+	} else {
+		p->in_turn = UINT32_MAX;
+	}
+}
+
+/* An RDMA Read has completed. If the connection is gone, no further completions come. */
+void rr_pull_read(struct rr_share *sh, uint32_t which, int status, rr_time now)
+{
+	struct rr_pull *p = &sh->pull[which % RR_PULLS];
 
 	p->pending--;
 	if (status == -ECONNRESET)
+		p->broken = true;
+	if (p->broken)
 		return;
 	if (status)
 		pull_failed(sh, p, status, now);
 	else if (!p->pending && p->asked == p->fetch)
 		pull_complete(sh, p, now);
+	else if (!p->composed)
+		pull_some(sh, p, which / RR_PULLS, now);
 }

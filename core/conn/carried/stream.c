@@ -451,6 +451,12 @@ static ssize_t ent_bytes(struct rr_share *sh, const struct rr_rx_ent *e, uint32_
 	return (ssize_t)n;
 }
 
+/* How many bytes there are from `at` on of an entry that is not a whole message. */
+static size_t part_left(const struct rr_share *sh, const struct rr_rx_ent *e, uint32_t at)
+{
+	return e->from == RR_RX_HATCH ? 0 : RR_RM_HDR + e->len - sh->rx.missing - at;
+}
+
 /* A place in the inbound queue. */
 struct rx_pos {
 	uint32_t ent;
@@ -465,11 +471,15 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 
 	while (n < len && pos->ent != sh->rx.tail) {
 		struct rr_rx_ent *e = &sh->rx.ent[pos->ent % RR_RX_ENTS];
+		size_t most = len - n;
 		ssize_t got;
 
-		if (e->from == RR_RX_HATCH)
-			break;
-		got = ent_bytes(sh, e, pos->off, dst + n, len - n);
+		if (unlikely(e->from >= RR_RX_PART)) {
+			most = rr_min(most, part_left(sh, e, pos->off));
+			if (!most)
+				break;
+		}
+		got = ent_bytes(sh, e, pos->off, dst + n, most);
 		if (got < 0)
 			return n ? (ssize_t)n : got;
 		n += (size_t)got;

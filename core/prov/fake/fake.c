@@ -61,6 +61,7 @@ static void join_ends(struct rr_fake_qp *q, struct rr_fake_qp *peer)
 	q->peer = peer;
 	q->qp.send_size = peer->qp.recv_size;
 	q->qp.peer_recvs = peer->qp.recvs;
+	q->qp.read_piece = q->link->conf.piece;
 	q->qp.peer_inv = q->qp.own_inv = q->link->conf.inv;
 }
 

@@ -17,6 +17,7 @@ struct rr_fake_conf {
 	uint32_t delay;		/* most steps that something may take */
 	bool inv;		/* both sides take Send With Invalidate */
 	bool eager;		/* every poll() is a step: nobody else makes them */
+	uint32_t piece;		/* read_piece */
 };
 
 struct rr_fake_link {
