@@ -238,7 +238,7 @@ static struct rr_in *to_judge(struct rr_eng *e, uint32_t id)
 
 /* head may lie in memory that the peer can still write to, so the RPC header is copied before
  * it is judged. What is judged in place has each of its words read once only. */
-static void judge(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
+static void judge_head(struct rr_eng *e, struct rr_in *in, const uint8_t *head, uint32_t n)
 {
 	uint32_t peek;
 
@@ -265,7 +265,7 @@ void rr_eng_head(struct rr_eng *e, uint32_t id, int status, const uint8_t *head,
 	if (status < 0)
 		rr_eng_fail_op(e, status);
 	else
-		judge(e, in, head, n);
+		judge_head(e, in, head, n);
 }
 
 void rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *head, uint32_t n, rr_time now)
@@ -276,7 +276,7 @@ void rr_eng_front(struct rr_eng *e, uint32_t id, const uint8_t *head, uint32_t n
 	if (!in)
 		return;
 	in->fetching = true;
-	judge(e, in, head, n);
+	judge_head(e, in, head, n);
 }
 
 /* req: reliable-reply-00 - #3; draft-02 3.6 #1; rfc8166 4.6.2 #1 */
