@@ -28,11 +28,12 @@ pid_t *rr_verbs_process_self = &self;
 
 static uint32_t keys_looked_for;
 
+static size_t registered;
 int rr_verbs_mr_use(struct rr_qp *qp, struct rr_vq *v, const void *local, size_t len)
 {
 	(void)qp;
 	(void)local;
-	(void)len;
+	registered = len;
 	v->mr[0].users++;
 	return 0;
 }
@@ -501,6 +502,23 @@ Test(verbs_post, a_read_ends_by_its_own_completion_only)
 	cr_assert_eq(v->reads, 0);
 	cr_assert_eq(v->mr[0].users, 0);
 	cr_assert_eq(v->sq_tail, 3, "what was told before is over, too");
+}
+
+/* Its other bytes are read next. To register them one piece after the other would take a registration for each. */
+Test(verbs_post, a_read_registers_the_rest_of_its_segment)
+{
+	static const struct rr_seg of = { .handle = 0x500, .length = 9000, .offset = 0x1000 };
+
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem, 100, &of, 0, 11), 0);
+	cr_assert_eq(registered, 9000);
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem + 100, 4000, &of, 100, 12), 0);
+	cr_assert_eq(registered, 8900);
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem + sizeof(mem) - 500, 500, &of, 4100, 13), 0);
+	cr_assert_eq(registered, 500, "no more than there is");
+	cr_assert_eq(rr_verbs_traffic_read(&q.qp, mem, 100, &of, 8950, 14), 0);
+	cr_assert_eq(registered, 100, "the peer's device says what it thinks of that");
+	cr_assert_eq(rr_verbs_traffic_write(&q.qp, mem, 100, &of, 0, 15), 0);
+	cr_assert_eq(registered, 100);
 }
 
 /* --- the end ------------------------------------------------------------------------------- */

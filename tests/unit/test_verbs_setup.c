@@ -187,11 +187,12 @@ static struct ibv_cq queue = { .context = &device };
 static struct ibv_comp_channel channel = { .context = &device };
 static struct ibv_mr mr;
 
+static uint32_t vendor;
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
 	(void)ctx;
 	*a = (struct ibv_device_attr){ .max_qp_wr = (int)max_wr, .max_sge = 4, .max_cqe = 65536, .max_qp_rd_atom = 16,
-				       .max_qp_init_rd_atom = 16 };
+				       .max_qp_init_rd_atom = 16, .vendor_id = vendor };
 	return 0;
 }
 
@@ -328,6 +329,17 @@ Test(verbs_setup, as_much_inline_as_the_device_has)
 	cr_assert_eq(inline_of(48), 48);
 	cr_assert_eq(inline_of(32), 32);
 	cr_assert_eq(inline_of(0), 0);
+}
+
+/* rxe carries a Read out within its post. */
+Test(verbs_setup, long_reads_are_cut_where_their_bytes_come_later)
+{
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
+	cr_assert_eq(q.qp.read_piece, 128u << 10);
+	set_up();
+	vendor = 0xffffff;
+	cr_assert_eq(rr_verbs_qp_make(&q.qp, v), 0);
+	cr_assert_eq(q.qp.read_piece, 0);
 }
 
 Test(verbs_setup, where_it_is_not_that_it_ends_soon)

@@ -214,6 +214,7 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = op };
 	bool read = op == IBV_WR_RDMA_READ;
 	int rc = rr_verbs_usable(v);
+	size_t rest;
 
 	if (rc)
 		return rc;
@@ -224,7 +225,10 @@ static int post_rdma(struct rr_qp *qp, enum ibv_wr_opcode op, const void *local,
 	/* Reads wait for the peer's memory, so they may use only half of the queue. */
 	if (read && (v->reads >= v->sq_cap / 2 || !rr_verbs_post_has_room(v, 1)))
 		return -EAGAIN;
-	rc = rr_verbs_mr_use(qp, v, p, len);
+	/* What else the segment has is likely to be read next, to behind this: it is registered
+	 * at once. */
+	rest = rr_min((size_t)(seg->length - off), qp->mem_size - (size_t)(p - qp->mem));
+	rc = rr_verbs_mr_use(qp, v, p, read ? rr_max(rest, (size_t)len) : len);
 	if (rc < 0)
 		return rc;
 	/* The registration has one user more until the completion. A Read that reaches the end
