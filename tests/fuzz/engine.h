@@ -84,7 +84,12 @@ static void fz_head(struct fz *z)
 	else
 		len = WORDS(head, xid, 0, 2, 100003, 3, 1, 0, 0, 0, 0);
 	z->pull[i].headed = true;
-	rr_eng_head(z->e, z->pull[i].id, 0, head, len < z->pull[i].len ? len : z->pull[i].len, z->now);
+	z->pull[i].fetching = shape & 64 && !z->pull[i].room;
+	len = len < z->pull[i].len ? len : z->pull[i].len;
+	if (z->pull[i].fetching)
+		rr_eng_front(z->e, z->pull[i].id, head, len, z->now);
+	else
+		rr_eng_head(z->e, z->pull[i].id, 0, head, len, z->now);
 }
 
 static void fz_stale(struct fz *z)

@@ -30,7 +30,7 @@ struct fz {
 	struct rr_op pend[FZ_PENDING];
 	uint32_t npend, handle, ops;
 	uint32_t calls[FZ_XIDS];	/* sent, not answered */
-	struct fz_pull { uint32_t id, len; bool headed, pulled, delivered; } pull[FZ_PENDING];
+	struct fz_pull { uint32_t id, len; bool headed, pulled, delivered, fetching, room; } pull[FZ_PENDING];
 	uint32_t npull;
 	struct rr_seg offer;		/* the last memory for a reply that was exposed */
 };
@@ -87,6 +87,13 @@ static void fz_pull_over(struct fz *z, uint32_t i)
 	z->pull[i] = z->pull[--z->npull];
 }
 
+/* Nothing reads its memory any more. */
+static void fz_pull_drop(struct fz *z, uint32_t i)
+{
+	fuzz_check(!z->pull[i].fetching || z->pull[i].pulled);
+	fz_pull_over(z, i);
+}
+
 /* Ranges that lie in a message of len bytes, in order, and what they take of it. */
 static uint64_t fz_ranges(const struct rr_op *op, uint32_t len)
 {
@@ -124,6 +131,8 @@ static void fz_deliver(struct fz *z, const struct rr_op *op)
 	case RR_FROM_PULL:
 		i = fz_pull(z, op->id);
 		fuzz_check(z->pull[i].headed && !z->pull[i].delivered && op->len == z->pull[i].len);
+		for (uint32_t k = 0; k < z->npull; k++)
+			fuzz_check(!(z->pull[k].fetching && z->pull[k].delivered && !z->pull[k].pulled));
 		z->pull[i].delivered = true;
 		if (z->pull[i].pulled)
 			fz_pull_over(z, i);
@@ -187,7 +196,8 @@ static void fz_op(struct fz *z, const struct rr_op *op)
 		fuzz_check(z->npull < FZ_PENDING && op->nsegs > 0 && op->len > 0);
 		z->pull[z->npull].id = op->id;
 		z->pull[z->npull].len = op->len;
-		z->pull[z->npull].headed = z->pull[z->npull].pulled = false;
+		z->pull[z->npull].headed = z->pull[z->npull].pulled = z->pull[z->npull].fetching = false;
+		z->pull[z->npull].room = op->room;
 		z->pull[z->npull++].delivered = false;
 		break;
 	case RR_OP_COMPOSE:
@@ -201,7 +211,7 @@ static void fz_op(struct fz *z, const struct rr_op *op)
 		break;
 	case RR_OP_RELEASE:
 		if (op->buf == RR_BUF_NONE)
-			fz_pull_over(z, fz_pull(z, op->id));
+			fz_pull_drop(z, fz_pull(z, op->id));
 		else
 			fz_buf_back(z, op->buf);
 		break;
