@@ -450,8 +450,9 @@ void __wrap_rr_tap_posted(struct rr_share *s, const struct iovec *iov, int n);
 void __wrap_rr_tap_delivered(struct rr_share *s, const struct rr_rx_ent *e, rr_tap_read *read)
 {
 	(void)read;
-	taps++;
-	cr_assert_eq(e->from, RR_FROM_BUF);
+	taps += e->from == RR_FROM_BUF;
+	if (e->from == RR_RX_PART)
+		return;
 	for (uint32_t i = 0; i < e->len; i++)
 		cr_assert_eq(*rr_pool_at(&s->pool, e->ref, e->off + i, &(size_t){ 0 }), out[RR_RM_HDR + i]);
 }

@@ -379,8 +379,8 @@ static RR_INLINE uint64_t take_seen(struct rr_share *sh, rr_time tick)
 	return atomic_load_explicit(&sh->seen, memory_order_relaxed);
 }
 
-/* The part of a reply that is still in the peer's memory is not fetched for this: a reply that
- * long is not a refusal. */
+/* A reply that is still in the peer's memory, wholly or in part, is not fetched for this: one
+ * that long is not a refusal. */
 static RR_NOINLINE void reply_delivered(struct rr_share *sh, uint32_t xid,
 					const struct rr_rx_ent *e, uint64_t came)
 {
@@ -389,7 +389,7 @@ static RR_NOINLINE void reply_delivered(struct rr_share *sh, uint32_t xid,
 
 	if (e->from == RR_FROM_BUF)
 		p = rr_pool_at(&sh->pool, e->ref, e->off, &have);
-	else if (e->from == RR_FROM_PULL)
+	else if (e->from != RR_FROM_RECV)
 		have = 0;
 	have = rr_min(have, (size_t)e->len);
 	note_reply(sh, false, xid, e->len, is_long(e->len, sh->ep.inline_recv),

@@ -182,9 +182,9 @@ static inline bool rr_stream_waits(const struct rr_share *sh)
 /* inbox.c */
 /* Queues a message for the app, behind those that came before. */
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
-/* The same for a message in a buffer of ours whose last `missing` bytes are still being
- * fetched; then its next n bytes are here. */
-void rr_stream_push_part(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t missing);
+/* Of the message that was queued last, RR_RX_PART, so many bytes are still being fetched. Then
+ * the next n of them are here. */
+void rr_stream_lacks(struct rr_share *sh, uint32_t missing);
 void rr_stream_more(struct rr_share *sh, uint32_t n);
 /* The message now lies in this buffer of ours, and no longer holds a receive. */
 void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf);

@@ -154,20 +154,14 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 	}
 }
 
-static RR_INLINE void count_delivered(struct rr_share *sh, const struct rr_rpc *rpc,
-				      const struct rr_rx_ent *e)
+/* Hands a message to the app's queue. The statistics and a capture must see it first. */
+static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
 {
 	rr_calls_delivered(sh, rpc, e);
 	if (unlikely(!atomic_load_explicit(&sh->heard, memory_order_relaxed))) {
 		atomic_store_explicit(&sh->heard, true, memory_order_relaxed);
 		rr_report_first(sh, rpc);
 	}
-}
-
-/* Hands a message to the app's queue. The statistics and a capture must see it first. */
-static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
-{
-	count_delivered(sh, rpc, e);
 	if (rr_cap_asked())
 		rr_tap_delivered(sh, e, rr_drv_read_pull);
 	rr_stream_push(sh, e);
@@ -197,13 +191,9 @@ static void op_deliver(struct rr_share *sh, const struct rr_op *op, const uint8_
 		missing = rr_pull_deliver(sh, op->id, &e, now);
 		break;
 	}
-	if (likely(!missing)) {
-		deliver(sh, &op->rpc, &e);
-		return;
-	}
-	/* A capture that has just begun does without: see rr_pull_begin(). */
-	count_delivered(sh, &op->rpc, &e);
-	rr_stream_push_part(sh, &e, missing);
+	deliver(sh, &op->rpc, &e);
+	if (missing)
+		rr_stream_lacks(sh, missing);
 }
 
 static void op_release(struct rr_share *sh, const struct rr_op *op)

@@ -39,12 +39,8 @@ void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e)
 	rr_hint(sh, RR_HINT_BYTES);
 }
 
-void rr_stream_push_part(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t missing)
+void rr_stream_lacks(struct rr_share *sh, uint32_t missing)
 {
-	struct rr_rx_ent part = *e;
-
-	part.from = RR_RX_PART;
-	rr_stream_push(sh, &part);
 	sh->rx.bytes -= missing;
 	sh->rx.missing = missing;
 }

@@ -426,6 +426,7 @@ uint32_t rr_pull_deliver(struct rr_share *sh, uint32_t id, struct rr_rx_ent *e, 
 	e->stashed = true;
 	rr_rx_stash(sh, p->len);
 	if (p->judged && p->front < p->fetch) {
+		e->from = RR_RX_PART;
 		p->delivered = true;
 		sh->pull_bytes -= p->room;
 		p->room = 0;

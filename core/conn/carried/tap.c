@@ -78,6 +78,8 @@ RR_COLD void rr_tap_delivered(struct rr_share *sh, const struct rr_rx_ent *e, rr
 
 	if (e->from == RR_FROM_RECV && rr_cap_wants_rdma())
 		return;
+	if (e->from == RR_RX_PART)	/* nobody asked when it came: see rr_pull_begin() */
+		return;
 	if (!begin_packet(&p, sh, RR_CAP_RECORD, false, e->len))
 		return;
 	if (e->from == RR_FROM_RECV)
