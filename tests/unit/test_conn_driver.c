@@ -680,7 +680,7 @@ Test(conn_driver, a_completion_goes_to_who_waits_for_it)
 	comes(wc);
 	told(1, 6, -EIO);
 	wc = (struct rr_wc){ .op = RR_WC_READ, .cookie = rr_drv_cookie(RR_FOR_PULL, 4) };
-	sh->pull[4] = (struct rr_pull){ .used = true, .id = 8, .pending = 5, .fetch = 10 };
+	sh->pull[4] = (struct rr_pull){ .used = true, .id = 8, .pending = 5, .fetch = 10, .composed = true };
 	comes(wc);
 	cr_assert_eq(sh->pull[4].pending, 4);
 	told(0, 0, 0);

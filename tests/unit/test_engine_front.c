@@ -228,16 +228,37 @@ Test(engine_front, what_is_not_delivered_yet_holds_up_no_reply)
 
 	one_init(&o, RING, false);
 	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
+	ONE_RECV(&o, 6, 1, 20, MSG, 0, 0, 0, A_CALL(6));
+	b = comes(6);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 40), 0, "to the first call with this XID");
+	call_front(b, 7);
+	rest_is_here(b, 0);	/* is refused */
 	a = comes(5);
 	b = comes(6);
 	call_front(b, 6);
-	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 40), 0, "to the first call with this XID");
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 40), 0, "to the second");
 	call_front(a, 5);
 	rest_is_here(a, 0);
-	delivered(3, 6);
+	delivered(4, 6);
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 40), -EAGAIN);
 	rest_is_here(b, 0);
 	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 6, 40), 0);
+	one_fini(&o);
+}
+
+/* XIDs of the two directions have nothing to do with each other. */
+Test(engine_front, a_reply_that_is_being_fetched_holds_up_no_other)
+{
+	uint32_t id;
+
+	one_init(&o, RING, true);
+	one_send(&o, RR_RPC_CALL, 5, 40);
+	ONE_RECV(&o, 5, 1, 20, MSG, 0, 0, 0, A_CALL(5));
+	id = comes(5);
+	reply_front(id, 5);
+	delivered(2, 5);
+	cr_assert_eq(one_op(&o, RR_OP_DELIVER, 1)->rpc.type, RR_RPC_REPLY);
+	cr_assert_eq(one_send(&o, RR_RPC_REPLY, 5, 40), 0);
 	one_fini(&o);
 }
 

@@ -176,6 +176,15 @@ Test(tap, a_record_in_a_buffer)
 	is_written(RR_CAP_RECORD, RR_CAP_SERVER | RR_CAP_NATIVE, 150, bytes + 30, 150);
 }
 
+/* One that is here in part was not asked for when it came. */
+Test(tap, a_record_of_which_bytes_are_missing_is_not_written)
+{
+	struct rr_rx_ent e = { .from = RR_RX_PART, .ref = 7, .off = 30, .len = 150 };
+
+	rr_tap_delivered(&sh, &e, NULL);
+	is_not_written();
+}
+
 static struct rr_pull pulls[3];
 static unsigned reads, bad;	/* the bad-th fails */
 
