@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "core/base/compiler.h"
-#include "core/conn/base/base.h"
+#include "core/conn/carried/carried.h"
 
 static struct rr_share sh;
 
@@ -109,9 +109,18 @@ Test(conn_ways, the_end_of_what_comes)
 		cr_assert_eq(rr_rx_has_ended(&sh), ended, "a mark is no end");
 		cr_assert_eq(rr_rx_is_reset(&sh), reset);
 		sh.rx.records = 2;
-		cr_assert(rr_rx_lacks_records(&sh));
-		sh.rx.records = 3;
-		cr_assert_not(rr_rx_lacks_records(&sh));
+		cr_assert(rr_stream_lacks_records(&sh));
+		sh.rx.records = 5;
+		sh.rx.pieces = 3;	/* of two records */
+		cr_assert(rr_stream_lacks_records(&sh));
+		sh.rx.pieces = 2;
+		cr_assert_not(rr_stream_lacks_records(&sh));
+		sh.rx.missing = 1;
+		cr_assert(rr_stream_lacks_records(&sh));
+		cr_assert_eq(rr_stream_is_over(&sh), false);
+		sh.rx.missing = 0;
+		cr_assert_eq(rr_stream_is_over(&sh), ended);
+		sh.rx.pieces = 0;
 		rr_way_in_unmarked(&sh);
 		cr_assert_not(rr_rx_is_marked(&sh));
 		cr_assert_eq(rr_rx_has_ended(&sh), ended);

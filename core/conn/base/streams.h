@@ -136,13 +136,6 @@ static inline bool rr_rx_is_marked(const struct rr_share *sh)
 	       sh->rx.end == RR_ENDS_RESET_MARKED;
 }
 
-/* … and are some of those still to come, or is one, promised or not, here in part only? */
-static inline bool rr_rx_lacks_records(const struct rr_share *sh)
-{
-	return sh->rx.missing || (rr_rx_is_marked(sh) &&
-				  sh->rx.records - sh->rx.pieces < sh->rx.promised);
-}
-
 /* Is there nothing to read, and has neither the peer nor the app ended the inbound stream? */
 static inline bool rr_rx_is_quiet(const struct rr_share *sh)
 {

@@ -147,7 +147,7 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		rr_drv_progress(sh);
 	outlived(sh, fd, now);
 	/* The peer had sent records that have not arrived, and is gone. */
-	if (rr_link_is_lost(sh) && (rr_rx_hatch_is_due(sh) || rr_rx_lacks_records(sh)))
+	if (rr_link_is_lost(sh) && (rr_rx_hatch_is_due(sh) || rr_stream_lacks_records(sh)))
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 	if (rr_rx_has_ended(sh))
 		rr_hint(sh, RR_HINT_IN);

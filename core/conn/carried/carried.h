@@ -193,6 +193,9 @@ void rr_stream_moved(struct rr_share *sh, struct rr_rx_ent *e, uint32_t buf);
 bool rr_stream_hatch(struct rr_share *sh);
 void rr_stream_hatch_in_turn(struct rr_share *sh);
 bool rr_stream_is_over(const struct rr_share *sh);
+/* Are records still to come that the peer has promised, or is one, promised or not, here in
+ * part only? */
+bool rr_stream_lacks_records(const struct rr_share *sh);
 /* Returns the error that the app has yet to be told, and forgets it; 0: none. */
 int rr_stream_error(struct rr_share *sh);
 bool rr_stream_next_is_tcp(struct rr_share *sh);

@@ -86,10 +86,17 @@ void rr_stream_hatch_in_turn(struct rr_share *sh)
 	rr_hint(sh, RR_HINT_IN);
 }
 
+/* Kept out of rr_stream_is_over(), which every poll asks. */
+RR_NOINLINE bool rr_stream_lacks_records(const struct rr_share *sh)
+{
+	return sh->rx.missing || (rr_rx_is_marked(sh) &&
+				  sh->rx.records - sh->rx.pieces < sh->rx.promised);
+}
+
 /* Has the peer's stream ended, and has all of it arrived? */
 bool rr_stream_is_over(const struct rr_share *sh)
 {
-	return rr_rx_has_ended(sh) && !rr_rx_lacks_records(sh);
+	return unlikely(rr_rx_has_ended(sh)) && !rr_stream_lacks_records(sh);
 }
 
 /* Has the app read everything before the peer's hatch? */
