@@ -174,7 +174,7 @@ test_appmem_LD := -Wl,--wrap=syscall
 test_scratch_LD := -Wl,--wrap=mmap,--wrap=munmap
 native_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \
     carrier_free carrier_establish carrier_call upgrade_carry anchor_poll guests_each guests_full loopback_connect loopback_end \
-    drv_fail drv_progress conn_each_carried,-Wl$(comma)--wrap=rr_$f)
+    drv_fail drv_progress slab_each,-Wl$(comma)--wrap=rr_$f)
 test_conn_doors_LD := $(native_doors_LD)
 test_conn_dials_LD := $(native_doors_LD)
 test_conn_guests_LD := $(native_doors_LD)

@@ -43,8 +43,8 @@ static struct {
 
 const struct rr_prov_ops *__wrap_rr_prov_native(void);
 bool __wrap_rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token, int fd);
-bool __real_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
-bool __wrap_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
+bool __real_rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx);
+bool __wrap_rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx);
 bool __wrap_rr_own_spare(int fd);
 int __wrap_rr_carrier_listen(const struct rr_prov_ops *o, const struct sockaddr *a, bool v6only, struct rr_lst **l);
 void __wrap_rr_carrier_unlisten(struct rr_lst *l);
@@ -89,9 +89,9 @@ const struct rr_prov_ops *__wrap_rr_prov_native(void)
 	return t.native;
 }
 
-bool __wrap_rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
+bool __wrap_rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx)
 {
-	return !t.busy && __real_rr_conn_each_carried(fn, ctx);
+	return !t.busy && __real_rr_slab_each(m, fn, ctx);
 }
 
 bool __wrap_rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *token, int fd)

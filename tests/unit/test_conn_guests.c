@@ -18,8 +18,16 @@ static void with_guests(int n)
 		guest[i]->share->st = guest[i]->st;
 		guest[i]->share->seg = guest[i]->seg;
 		guest[i]->deadline = now + RR_SEC * (rr_time)(i + 1);
+		rr_guests_comes(guest[i]);
 		rr_slab_carried(guest[i]);
 	}
+}
+
+/* As if it had not spoken yet. */
+static void is_silent_again(struct rr_conn *c)
+{
+	c->share->heard = false;
+	rr_guests_comes(c);
 }
 
 Test(conn_guests, guests_are_silent_up_to_a_number)
@@ -34,7 +42,8 @@ Test(conn_guests, guests_are_silent_up_to_a_number)
 	guest[1]->share->heard = true;
 	cr_assert_eq(rr_guests_full(2, now), 0);
 	cr_assert_eq(rr_guests_full(3, now), now + RR_SEC, "there is nobody to show out");
-	guest[0]->share->heard = guest[1]->share->heard = false;
+	is_silent_again(guest[0]);
+	is_silent_again(guest[1]);
 	guest[0]->share->link = RR_LINK_LOST;
 	cr_assert_eq(rr_guests_full(1, now), 0, "who is gone is no guest that is silent");
 	guest[0]->share->link = RR_LINK_UP;
@@ -79,7 +88,7 @@ Test(conn_guests, the_guest_that_is_silent_longest_makes_room)
 	t.speaks = true;
 	cr_assert_eq(rr_guests_full(0, now), 0);
 	cr_assert(t.fails == 1 && t.progresses == 2 && guest[0]->share->heard);
-	guest[0]->share->heard = false;
+	is_silent_again(guest[0]);
 	/* It does not go, and is not asked for ever. */
 	t.speaks = false;
 	t.stays = true;
@@ -106,4 +115,37 @@ Test(conn_guests, descriptors_are_left_to_others)
 	setrlimit(RLIMIT_NOFILE, &rl);
 	cr_assert_eq(rr_guests_full(1, now), 0);
 	cr_assert_eq(rr_guests_full(2, now), now + RR_SEC);
+}
+
+/* A server may have thousands, and they are counted for each one that comes. */
+Test(conn_guests, who_has_spoken_is_not_looked_at_again)
+{
+	rr_test_params.native_silent = 4;
+	with_guests(3);
+	rr_test_params.native_silent = 2;
+	guest[0]->share->heard = guest[1]->share->heard = true;
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	cr_assert_eq(mprotect(guest[0]->share, sizeof(*guest[0]->share), PROT_NONE), 0);
+	cr_assert_eq(mprotect(guest[1]->share, sizeof(*guest[1]->share), PROT_NONE), 0);
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	cr_assert_eq(rr_guests_full(1, now), guest[2]->deadline);
+}
+
+/* It keeps its descriptors until the app has closed it. */
+Test(conn_guests, who_has_spoken_still_counts)
+{
+	struct rlimit rl = { 0, 0 };
+
+	with_guests(3);
+	getrlimit(RLIMIT_NOFILE, &rl);
+	rl.rlim_cur = 20;	/* 20 / 4 * 3 / 5 is 3 */
+	setrlimit(RLIMIT_NOFILE, &rl);
+	for (int i = 0; i < 3; i++)
+		guest[i]->share->heard = true;
+	cr_assert_eq(rr_guests_full(0, now), now + RR_SEC);
+	cr_assert_eq(rr_guests_full(0, now), now + RR_SEC);
+	rr_slab_end(guest[1]);
+	cr_assert_eq(rr_guests_full(0, now), 0);
+	rr_conn_fork_child();
+	cr_assert_eq(rr_guests_full(2, now), 0, "a child has none");
 }

@@ -172,7 +172,7 @@ static int looked_at(void)
 {
 	int n = 0;
 
-	cr_assert(rr_slab_each_in_use(count, &n));
+	cr_assert(rr_slab_each(RR_MARK_IN_USE, count, &n));
 	return n;
 }
 
@@ -424,7 +424,7 @@ Test(conn_idle, a_look_that_finds_somebody_going_over_the_connections_comes_agai
 
 	traffic(p);
 	cr_assert_neq(atomic_load(&rr_idle_next), 0);
-	cr_assert(rr_slab_each_in_use(look_within, &next));
+	cr_assert(rr_slab_each(RR_MARK_IN_USE, look_within, &next));
 	cr_assert_neq(next, RR_TIME_NEVER);
 	cr_assert_neq(atomic_load(&rr_idle_next), 0);
 }

@@ -126,6 +126,7 @@ Test(conn_rare, who_is_silent_is_counted_whoever_has_its_lock)
 	sh->qp->native = true;
 	sh->heard = false;
 	p.server.c->deadline = RR_TIME_NEVER - 1;
+	rr_guests_comes(p.server.c);
 	cr_assert_neq(rr_guests_full(0, rr_now()), 0);
 	cr_assert_eq(rr_lock_take(&sh->lock), 0);
 	cr_assert_neq(rr_guests_full(0, rr_now()), 0, "while another thread has its lock");

@@ -31,7 +31,7 @@ static uint32_t carried(void)
 static uint32_t in_use(void)
 {
 	nseen = 0;
-	cr_assert(rr_slab_each_in_use(see, seen));
+	cr_assert(rr_slab_each(RR_MARK_IN_USE, see, seen));
 	return nseen;
 }
 
@@ -134,13 +134,13 @@ Test(slab, those_that_are_carried_are_gone_over)
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB - 1] && seen[2] == c[SLAB] && seen[3] == c[SLAB + 1]);
 	cr_assert_eq(in_use(), 4);
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB - 1] && seen[2] == c[SLAB] && seen[3] == c[SLAB + 1]);
-	rr_slab_rests(c[SLAB - 1]);
-	rr_slab_rests(c[SLAB]);
+	rr_slab_unmark(c[SLAB - 1]->index, RR_MARK_IN_USE);
+	rr_slab_unmark(c[SLAB]->index, RR_MARK_IN_USE);
 	cr_assert_eq(carried(), 4);
 	cr_assert_eq(in_use(), 2);
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB + 1]);
-	rr_slab_in_use(SLAB);
-	rr_slab_in_use(1);
+	rr_slab_mark(SLAB, RR_MARK_IN_USE);
+	rr_slab_mark(1, RR_MARK_IN_USE);
 	cr_assert_eq(in_use(), 3, "one that is not carried is none");
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB] && seen[2] == c[SLAB + 1]);
 	rr_slab_end(c[0]);
@@ -154,11 +154,46 @@ Test(slab, those_that_are_carried_are_gone_over)
 	cr_assert_eq(carried(), 2);
 }
 
+static struct rr_conn *next_silent(uint32_t from)
+{
+	return rr_slab_next(from, RR_MARK_SILENT);
+}
+
+Test(slab, those_with_a_mark_are_found)
+{
+	static const uint32_t with[] = { 0, 5, SLAB - 1, SLAB, 3 * SLAB - 1 };
+	struct rr_conn *c[3 * SLAB];
+	uint32_t n = sizeof(with) / sizeof(with[0]);
+
+	cr_assert_null(next_silent(0));
+	for (uint32_t i = 0; i < 3 * SLAB; i++)
+		c[i] = rr_slab_get(true, 1);
+	cr_assert_null(next_silent(0));
+	for (uint32_t i = 0; i < n; i++)
+		rr_slab_mark(with[i], RR_MARK_SILENT);
+	rr_slab_mark(7, RR_MARK_GUEST);
+	cr_assert_eq(rr_slab_count(RR_MARK_SILENT), n);
+	cr_assert_eq(rr_slab_count(RR_MARK_GUEST), 1);
+	cr_assert_eq(rr_slab_count(RR_MARK_ENTERS), 0);
+	for (uint32_t i = 0; i < n; i++) {
+		cr_assert_eq(next_silent(i ? with[i - 1] + 1 : 0), c[with[i]]);
+		cr_assert_eq(next_silent(with[i]), c[with[i]]);
+	}
+	cr_assert_null(next_silent(3 * SLAB));
+	rr_slab_unmark(SLAB - 1, RR_MARK_SILENT);
+	cr_assert_eq(next_silent(6), c[SLAB]);
+	rr_slab_mark(SLAB, RR_MARK_ENTERS);
+	rr_slab_end(c[SLAB]);
+	cr_assert_eq(next_silent(6), c[3 * SLAB - 1], "marks end with the connection");
+	cr_assert_eq(rr_slab_count(RR_MARK_ENTERS), 0);
+	cr_assert_eq(rr_slab_count(RR_MARK_SILENT), 3);
+}
+
 static void ends_are_held(void)
 {
 	nseen = 0;
 	cr_assert_not(rr_conn_each_carried(see, seen));
-	cr_assert_not(rr_slab_each_in_use(see, seen));
+	cr_assert_not(rr_slab_each(RR_MARK_IN_USE, see, seen));
 	cr_assert_eq(nseen, 0);
 }
 

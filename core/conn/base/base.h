@@ -22,6 +22,7 @@
 
 #include "core/base/iov.h"
 #include "core/base/thread.h"
+#include "core/conn/base/marks.h"
 #include "core/conn/base/plainwait.h"
 #include "core/conn/base/state.h"
 #include "core/conn/base/streams.h"
@@ -106,12 +107,6 @@ uint32_t rr_conn_procs(struct rr_share *sh);
 /* Calls fn for each carried connection; none of them can end meanwhile. Returns false if
  * another thread holds the lock: try again later. */
 bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx);
-/* The same for connections whose memory is in use, or was when they were last found trimmed. */
-bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx);
-/* Marks the connection at this index as in use, or as resting (its memory is trimmed). Under
- * its lock, or before anybody else can have it. */
-void rr_slab_in_use(uint32_t index);
-void rr_slab_rests(const struct rr_conn *c);
 /* Connection i of all that this process has ever had, in whatever state; NULL: there are no
  * more. */
 struct rr_conn *rr_slab_at(uint32_t i);

@@ -62,7 +62,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
-	rr_slab_in_use(sh->index);
+	rr_slab_mark(sh->index, RR_MARK_IN_USE);
 	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
 		rr_idle_look(now);
@@ -90,7 +90,7 @@ static void look_at_conn(struct rr_conn *c, void *ctx)
 			due = RR_TIME_NEVER;
 		}
 		if (sh->trimmed && atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1)
-			rr_slab_rests(c);
+			rr_slab_unmark(c->index, RR_MARK_IN_USE);
 		rr_lock_drop(&sh->lock);
 	}
 	l->next = rr_min(l->next, due);
@@ -124,7 +124,7 @@ rr_time rr_idle_look(rr_time now)
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
 		return soon;
-	if (!rr_slab_each_in_use(look_at_conn, &l))
+	if (!rr_slab_each(RR_MARK_IN_USE, look_at_conn, &l))
 		l.next = soon;
 	atomic_store_explicit(&in_haste, !l.left, memory_order_relaxed);
 	if (l.next != RR_TIME_NEVER)

@@ -20,9 +20,9 @@ static struct rr_lock reap_lock;
 static struct rr_conn *free_list;
 static struct {
 	struct rr_conn *conns;		/* SLAB of them */
-	/* Which of them use their memory as far as this process knows. The search for idle
-	 * connections skips the others without touching them. */
-	_Atomic uint64_t in_use;
+	/* Those without the mark are skipped without touching them: a server may have
+	 * thousands, of which few have it. */
+	_Atomic uint64_t marked[RR_MARKS];
 } slabs[4096];
 _Static_assert(SLAB == 64, "a bit for each");
 static struct rr_conn first_slab[SLAB];	/* most processes need no other */
@@ -124,7 +124,8 @@ void rr_slab_end(struct rr_conn *c)
 	if (rr_lock_take(&reap_lock) == -EDEADLK)
 		return;
 	atomic_store_explicit(&c->face.state, RR_S_FREE, memory_order_release);
-	rr_slab_rests(c);
+	for (int m = 0; m < RR_MARKS; m++)
+		rr_slab_unmark(c->index, (enum rr_mark)m);
 	rr_lock_drop(&reap_lock);
 }
 
@@ -143,21 +144,54 @@ bool rr_conn_each_carried(void (*fn)(struct rr_conn *, void *), void *ctx)
 	return true;
 }
 
-void rr_slab_in_use(uint32_t index)
+/* Setting and removing a mark are ordered, as the search for entering peers needs it
+ * (guests.c). */
+void rr_slab_mark(uint32_t index, enum rr_mark m)
 {
 	uint64_t bit = UINT64_C(1) << index % SLAB;
 
-	atomic_fetch_or_explicit(&slabs[index / SLAB].in_use, bit, memory_order_relaxed);
+	atomic_fetch_or_explicit(&slabs[index / SLAB].marked[m], bit, memory_order_acq_rel);
 }
 
-void rr_slab_rests(const struct rr_conn *c)
+void rr_slab_unmark(uint32_t index, enum rr_mark m)
 {
-	uint64_t bit = UINT64_C(1) << c->index % SLAB;
+	uint64_t bit = UINT64_C(1) << index % SLAB;
 
-	atomic_fetch_and_explicit(&slabs[c->index / SLAB].in_use, ~bit, memory_order_relaxed);
+	atomic_fetch_and_explicit(&slabs[index / SLAB].marked[m], ~bit, memory_order_acq_rel);
 }
 
-bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
+/* Those with the mark in slab i. */
+static uint64_t marked(uint32_t i, enum rr_mark m)
+{
+	return atomic_load_explicit(&slabs[i].marked[m], memory_order_relaxed);
+}
+
+uint32_t rr_slab_count(enum rr_mark m)
+{
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed), sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += (uint32_t)__builtin_popcountll(marked(i, m));
+	return sum;
+}
+
+struct rr_conn *rr_slab_next(uint32_t from, enum rr_mark m)
+{
+	/* Pairs with the release in slab_more(). */
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+
+	for (uint32_t i = from / SLAB; i < n; i++) {
+		uint64_t bits = marked(i, m);
+
+		if (i == from / SLAB)
+			bits &= UINT64_MAX << from % SLAB;
+		if (bits)
+			return &slabs[i].conns[__builtin_ctzll(bits)];
+	}
+	return NULL;
+}
+
+bool rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx)
 {
 	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
@@ -165,9 +199,7 @@ bool rr_slab_each_in_use(void (*fn)(struct rr_conn *, void *), void *ctx)
 	if (rr_lock_try(&reap_lock))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t bits = atomic_load_explicit(&slabs[i].in_use, memory_order_relaxed);
-
-		for (; bits; bits &= bits - 1) {
+		for (uint64_t bits = marked(i, m); bits; bits &= bits - 1) {
 			struct rr_conn *c = &slabs[i].conns[__builtin_ctzll(bits)];
 
 			if (rr_conn_st(c) == RR_S_CARRIED)
@@ -185,7 +217,7 @@ void rr_slab_carried(struct rr_conn *c)
 {
 	bool held = rr_lock_take(&slab_lock) != -EDEADLK;
 
-	rr_slab_in_use(c->index);
+	rr_slab_mark(c->index, RR_MARK_IN_USE);
 	rr_conn_turn(c, RR_S_CARRIED);
 	if (held)
 		rr_lock_drop(&slab_lock);
@@ -219,7 +251,16 @@ void rr_slab_let_ends(void)
 	rr_lock_drop(&reap_lock);
 }
 
+/* Native peers are the parent's, also those that a relay serves for this process. */
 void rr_slab_forked(void)
 {
+	uint32_t n = atomic_load_explicit(&nslabs, memory_order_relaxed);
+
 	slab_lock = reap_lock = (struct rr_lock){ 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		_Atomic uint64_t *m = slabs[i].marked;
+
+		atomic_store_explicit(&m[RR_MARK_GUEST], 0, memory_order_relaxed);
+		atomic_store_explicit(&m[RR_MARK_SILENT], 0, memory_order_relaxed);
+	}
 }

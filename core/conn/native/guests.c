@@ -3,7 +3,10 @@
  * memory here, but costs the peer next to nothing, because RDMA CM does not authenticate. So
  * their number is limited. Beyond that, the one that has been silent longest makes room for the
  * next, if it has had time for a first message; otherwise the next one waits at the door. Some
- * of all descriptors are always left to TCP and the app, however many peers are native. */
+ * of all descriptors are always left to TCP and the app, however many peers are native.
+ *
+ * They are counted for each peer that comes. So that this takes no longer the more guests there
+ * are, only those are looked at that had said nothing when they were last looked at. */
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -18,7 +21,7 @@
 #define TRIES	8
 
 struct census {
-	uint32_t all, silent;
+	uint32_t silent;
 	struct rr_conn *oldest;	/* of the silent ones … */
 	rr_time until;		/* … and how long it may stay silent */
 };
@@ -47,7 +50,6 @@ static void count_guest(struct rr_conn *c, void *ctx)
 
 	if (!is_guest(c))
 		return;
-	n->all++;
 	if (rr_lock_try(&c->share->lock)) {
 		n->silent += !has_spoken(c->share);
 		return;
@@ -58,6 +60,8 @@ static void count_guest(struct rr_conn *c, void *ctx)
 			n->until = c->deadline;
 			n->oldest = c;
 		}
+	} else if (has_spoken(c->share)) {
+		rr_slab_unmark(c->index, RR_MARK_SILENT);
 	}
 	rr_lock_drop(&c->share->lock);
 }
@@ -93,9 +97,9 @@ static uint32_t most_of_all(void)
 /* Counts the guests. Returns 0 if there is room for one more, else when to ask again. */
 static rr_time take_census(struct census *n, uint32_t unmet, rr_time now)
 {
-	if (!rr_conn_each_carried(count_guest, n))
+	if (!rr_slab_each(RR_MARK_SILENT, count_guest, n))
 		return now + LATER / 10;
-	if (n->all + unmet >= most_of_all())
+	if (rr_slab_count(RR_MARK_GUEST) + unmet >= most_of_all())
 		return now + LATER;
 	if (n->silent + unmet < rr_cp->native_silent)
 		return 0;
@@ -108,13 +112,36 @@ static bool is_entering(const struct rr_conn *c)
 	return rr_conn_st(c) == RR_S_TAKEN;
 }
 
+void rr_guests_enters(const struct rr_conn *c)
+{
+	rr_slab_mark(c->index, RR_MARK_ENTERS);
+}
+
+void rr_guests_comes(const struct rr_conn *c)
+{
+	rr_slab_mark(c->index, RR_MARK_GUEST);
+	rr_slab_mark(c->index, RR_MARK_SILENT);
+}
+
+/* Is it entering? If not, the mark is removed. It is removed before the connection is looked
+ * at: another connection that begins in this memory is marked after its state was set, so that
+ * either we see that state or the mark comes after we have removed it. */
+static bool enters(const struct rr_conn *c)
+{
+	rr_slab_unmark(c->index, RR_MARK_ENTERS);
+	if (!is_entering(c))
+		return false;
+	rr_slab_mark(c->index, RR_MARK_ENTERS);
+	return true;
+}
+
 uint32_t rr_guests_each(void (*fn)(struct rr_conn *))
 {
 	struct rr_conn *c;
 	uint32_t left = 0;
 
-	for (uint32_t i = 0; (c = rr_slab_at(i)); i++) {
-		if (!is_entering(c) || !rr_conn_keep(c))
+	for (uint32_t i = 0; (c = rr_slab_next(i, RR_MARK_ENTERS)); i = c->index + 1) {
+		if (!enters(c) || !rr_conn_keep(c))
 			continue;
 		if (rr_lock_try(&c->lock) == 0) {
 			if (is_entering(c) && c->owner == (int32_t)rr_pid())
@@ -137,7 +164,7 @@ rr_time rr_guests_full(uint32_t unmet, rr_time now)
 
 		if (!until || until > now)
 			return until;
-		rr_conn_each_carried(show_out, &n);
+		rr_slab_each(RR_MARK_SILENT, show_out, &n);
 	}
 	return now + LATER / 10;
 }

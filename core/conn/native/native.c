@@ -404,6 +404,7 @@ static int make_conn(struct rr_share *sh, int listener, int flags, struct rr_con
 	rr_report_open(c, fd);
 	rr_report(c, RR_CS_NEW, RR_CARRIER_NONE, RR_R_NONE);
 	atomic_store_explicit(&c->face.state, RR_S_TAKEN, memory_order_release);
+	rr_guests_enters(c);
 	*out = c;
 	return fd;
 }
@@ -544,6 +545,8 @@ void rr_native_carry(struct rr_conn *c)
 		ep->dialect = other;
 	ep->caps = rr_eng_native_caps(ep->dialect, rr_own_caps());
 	rr_keep_learn(c->share, c->fd);
+	if (c->face.server)
+		rr_guests_comes(c);
 	rr_upgrade_carry(c);
 }
 

@@ -20,7 +20,10 @@ void rr_native_close(struct rr_conn *l);
 void rr_native_step(struct rr_conn *c);
 void rr_native_carry(struct rr_conn *c);
 
-/* guests.c. Calls fn for each connection in state RR_S_TAKEN of this process, under its lock.
+/* guests.c. c has been accepted, its state is RR_S_TAKEN … */
+void rr_guests_enters(const struct rr_conn *c);
+void rr_guests_comes(const struct rr_conn *c);	/* … and becomes carried */
+/* Calls fn for each connection in state RR_S_TAKEN of this process, under its lock.
  * Returns how many are still in that state. */
 uint32_t rr_guests_each(void (*fn)(struct rr_conn *));
 /* Is there room for one more guest, if `unmet` others have connected and not become carried?
