@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 
 #include "core/prov/verbs/events.c"
 
@@ -226,6 +227,28 @@ Test(verbs_events, what_is_not_ours_or_has_ended_is_nobody_s)
 	rr_verbs_events_remove(&conns[0].v);
 	report(0, IBV_EVENT_DEVICE_FATAL, NULL);
 	cr_assert_eq(ended, 0);
+}
+
+/* Thousands may end one after the other. Each is on a page of its own here. */
+Test(verbs_events, who_ends_looks_at_its_neighbours_only)
+{
+	enum { N = 6, SIZE = (sizeof(struct conn) + 4095) / 4096 * 4096 };
+	char *room = mmap(NULL, N * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct conn *c[N];
+
+	for (int i = 0; i < N; i++) {
+		c[i] = (void *)(room + i * SIZE);
+		connect_on(c[i], 1);
+	}
+	cr_assert_eq(mprotect(c[4], 2 * SIZE, PROT_NONE), 0);
+	rr_verbs_events_remove(&c[2]->v);
+	rr_verbs_events_remove(&c[1]->v);
+	rr_verbs_events_remove(&c[0]->v);
+	cr_assert_eq(mprotect(c[4], 2 * SIZE, PROT_READ | PROT_WRITE), 0);
+	report(1, IBV_EVENT_DEVICE_FATAL, NULL);
+	cr_assert_eq(ended, 4, "three of these, and the one that was there before");
+	cr_assert(struck(c[3]) && struck(c[4]) && struck(c[5]) && struck(&conns[2]));
+	cr_assert(!struck(c[0]) && !struck(c[1]) && !struck(c[2]));
 }
 
 Test(verbs_events, who_has_looked_sleeps_again)

@@ -109,21 +109,31 @@ void rr_verbs_events_add(struct rr_qp *qp, struct rr_vq *v)
 	v->bell = -1;
 	pthread_mutex_lock(&lock);
 	v->next = connections;
+	v->prev = &connections;
+	if (v->next)
+		v->next->prev = &v->next;
 	connections = v;
 	pthread_mutex_unlock(&lock);
 }
 
+/* Takes v out of the list, if it is in there: in a child the list is empty, and what v says of
+ * its neighbours is of the parent's list. */
+static void unlink_connection(struct rr_vq *v)
+{
+	if (!v->prev || !connections)
+		return;
+	*v->prev = v->next;
+	if (v->next)
+		v->next->prev = v->prev;
+	v->prev = NULL;
+}
+
 void rr_verbs_events_remove(struct rr_vq *v)
 {
-	struct rr_vq **at = &connections;
-
 	if (!v->qp)
 		return;
 	pthread_mutex_lock(&lock);
-	while (*at && *at != v)
-		at = &(*at)->next;
-	if (*at)
-		*at = v->next;
+	unlink_connection(v);
 	for (unsigned i = 0; i < PLACES; i++)
 		if (places[i].v == v)
 			give_up_place(i);

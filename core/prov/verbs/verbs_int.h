@@ -129,7 +129,7 @@ struct rr_vq {
 	_Atomic bool watches;
 	int bell;
 	struct rr_qp *qp;
-	struct rr_vq *next;
+	struct rr_vq *next, **prev;	/* prev: what points to it */
 
 	uint8_t *slab;		/* receives, then send slots */
 	size_t slab_size;
