@@ -448,6 +448,89 @@ Test(loopback, a_connect_that_does_not_block_is_waited_for)
 	cr_assert_eq(waited_for, 0);
 }
 
+/* --- ports ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t in_use[80], nused;	/* loopback addresses that have no port left */
+static bool only_first;			/* and there is no other than 127.0.0.1 */
+
+static int bind_where_there_is_room(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct sockaddr_in6 at = { 0 };
+	uint32_t to;
+
+	memcpy(&at, sa, len);
+	memcpy(&to, at.sin6_family == AF_INET ? (void *)&((struct sockaddr_in *)(void *)&at)->sin_addr :
+	       at.sin6_addr.s6_addr + 12, sizeof(to));
+	to = ntohl(to);
+	at_call++;
+	errno = only_first && to != INADDR_LOOPBACK ? EADDRNOTAVAIL : EADDRINUSE;
+	if (errno == EADDRNOTAVAIL)
+		return -1;
+	for (uint32_t i = 0; i < nused; i++)
+		if (in_use[i] == to)
+			return -1;
+	return bind(fd, sa, len);
+}
+
+/* Where the accepted end of a new pair is: the last number of 127.0.0.x; or -errno. */
+static int place_of_pair(sa_family_t family)
+{
+	int far = -1, fd = rr_loopback_new(family, 0, &far);
+	struct sockaddr_in6 at;
+	uint32_t v;
+
+	if (fd < 0)
+		return fd;
+	at = name_of(fd, false);
+	if (family == AF_INET)
+		v = v4(&at);
+	else
+		memcpy(&v, at.sin6_addr.s6_addr + 12, sizeof(v)), v = ntohl(v);
+	cr_assert_eq(v >> 8, INADDR_LOOPBACK >> 8);
+	rr_loopback_end(&far, false);
+	close(fd);
+	return (int)(v & 0xff);
+}
+
+/* An address has as many as ip_local_port_range says; each pair keeps one. */
+Test(loopback, where_an_address_has_no_port_left_there_is_another)
+{
+	os.bind = bind_where_there_is_room;
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(place_of_pair(AF_INET), 1 + i);
+		in_use[nused++] = INADDR_LOOPBACK + (uint32_t)i;
+	}
+	cr_assert_eq(place_of_pair(AF_INET6), 4);
+	at_call = 0;
+	cr_assert_eq(place_of_pair(AF_INET6), 4);
+	cr_assert_eq(at_call, 1, "the full ones are not tried each time");
+	while (nused < 64)
+		in_use[nused] = INADDR_LOOPBACK + nused, nused++;
+	at_call = 0;
+	cr_assert_eq(place_of_pair(AF_INET), -EADDRINUSE);
+	cr_assert_eq(at_call, 64, "and that is all");
+}
+
+Test(loopback, where_there_is_one_address_it_is_used)
+{
+	os.bind = bind_where_there_is_room;
+	in_use[nused++] = INADDR_LOOPBACK;
+	only_first = true;
+	cr_assert_eq(place_of_pair(AF_INET), -EADDRINUSE);
+	nused = 0;
+	cr_assert_eq(place_of_pair(AF_INET), 1);
+}
+
+/* Long before it has none left, they take the kernel long to find. */
+Test(loopback, addresses_take_turns, .timeout = 120)
+{
+	int seen[3] = { 0 };
+
+	for (int i = 0; i < 8193; i++)
+		seen[place_of_pair(AF_INET) - 1]++;
+	cr_assert(seen[0] == 4096 && seen[1] == 4096 && seen[2] == 1);
+}
+
 /* --- strangers ------------------------------------------------------------------------------------------------- */
 
 static int strangers;

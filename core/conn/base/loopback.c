@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/base/compiler.h"
@@ -15,6 +16,8 @@
 #define STRANGERS	8	/* others that may connect to the port while it is open */
 /* Time for all of it, whoever connects in between; loopback itself takes none. */
 #define PAIR_MS		1000
+#define ADDRESSES	64u	/* at which we listen, from 127.0.0.1 on */
+#define IN_A_ROW	4096u	/* connections at one, before the next one's turn comes */
 
 union addr {
 	struct sockaddr sa;
@@ -62,6 +65,41 @@ static int listen_once(union addr *at, socklen_t len)
 	return rc;
 }
 
+/* The nth of the loopback addresses that we use, where a is 127.0.0.1 in either family. */
+static void move_on(union addr *a, uint32_t n)
+{
+	uint32_t at = htonl(INADDR_LOOPBACK + n % ADDRESSES);
+
+	if (a->sa.sa_family == AF_INET)
+		a->in.sin_addr.s_addr = at;
+	else
+		memcpy(a->in6.sin6_addr.s6_addr + 12, &at, sizeof(at));
+}
+
+/* listen_once() at a loopback address. The accepted end keeps the listener's port, which no
+ * other listener can have at that address meanwhile. An address has 28,232 ports by default,
+ * and the kernel takes long to find the last ones; so several addresses take turns. Where the
+ * host has no other than 127.0.0.1, they are all there. */
+static int listen_near(union addr *at, socklen_t len)
+{
+	static _Atomic uint32_t turns;
+	uint32_t n = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) / IN_A_ROW;
+	int fd;
+
+	move_on(at, n);
+	fd = listen_once(at, len);
+	for (uint32_t i = 1; fd == -EADDRINUSE && i < ADDRESSES; i++) {
+		atomic_fetch_add_explicit(&turns, IN_A_ROW, memory_order_relaxed);
+		move_on(at, ++n);
+		fd = listen_once(at, len);
+	}
+	if (fd == -EADDRNOTAVAIL) {
+		move_on(at, 0);
+		fd = listen_once(at, len);
+	}
+	return fd;
+}
+
 static bool same_end(const union addr *a, const union addr *b)
 {
 	if (a->sa.sa_family != b->sa.sa_family || a->in.sin_port != b->in.sin_port)
@@ -103,7 +141,7 @@ int rr_loopback_new(sa_family_t family, int flags, int *far)
 {
 	union addr at;
 	socklen_t len = loopback(&at, family);
-	int listener = listen_once(&at, len), rc;
+	int listener = listen_near(&at, len), rc;
 
 	if (listener < 0)
 		return listener;
@@ -120,10 +158,10 @@ int rr_loopback_new(sa_family_t family, int flags, int *far)
 	return rc;
 }
 
-/* An address that the app's socket can connect to: its own, if it is bound to an address of
- * this host, else the loopback address of its family. Returns its length; 0: the socket is
- * gone. */
-static socklen_t reachable(int fd, union addr *a)
+/* Listens at an address that the app's socket can connect to, *a with length *size: the app's
+ * own, if the socket is bound to an address of this host, else a loopback address of its
+ * family. */
+static int listen_within_reach(int fd, union addr *a, socklen_t *size)
 {
 	socklen_t len = sizeof(*a);
 	int only6 = 0;
@@ -131,7 +169,7 @@ static socklen_t reachable(int fd, union addr *a)
 
 	memset(a, 0, sizeof(*a));
 	if (rr_os->getsockname(fd, &a->sa, &len))
-		return 0;
+		return -EBADF;
 	a->in.sin_port = 0;
 	if (a->sa.sa_family == AF_INET) {
 		bound = a->in.sin_addr.s_addr != htonl(INADDR_ANY);
@@ -140,11 +178,14 @@ static socklen_t reachable(int fd, union addr *a)
 		len = sizeof(only6);
 		rr_os->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only6, &len);
 	}
-	if (!bound && only6)
+	*size = a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+	if (!bound && !only6) {
+		loopback(a, a->sa.sa_family);
+		return listen_near(a, *size);
+	}
+	if (!bound)
 		a->in6.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
-	else if (!bound)
-		return loopback(a, a->sa.sa_family);
-	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
+	return listen_once(a, *size);
 }
 
 /* connect() to a port of ours. It is complete on return, even if the socket is non-blocking. */
@@ -174,8 +215,8 @@ void rr_loopback_reset(int fd)
 int rr_loopback_connect(int fd, int *far)
 {
 	union addr at;
-	socklen_t len = reachable(fd, &at);
-	int listener = len ? listen_once(&at, len) : -EBADF, rc;
+	socklen_t len;
+	int listener = listen_within_reach(fd, &at, &len), rc;
 
 	if (listener < 0)
 		return listener;
