@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lab.h"
@@ -376,18 +377,34 @@ static int cmd_batch(unsigned int n)
 	return bad;
 }
 
-/* n connections at once, each used, then all used again. */
+/* After each thousand connections: how many there are, and how many milliseconds that took. */
+static void tell(unsigned int n, const struct timespec *start)
+{
+	struct timespec t;
+
+	if (n % 1000)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	printf("%u after %ld\n", n, (t.tv_sec - start->tv_sec) * 1000 + (t.tv_nsec - start->tv_nsec) / 1000000);
+	fflush(stdout);
+}
+
+/* n connections at once, each used, then all used again, for messages that need no memory besides what each
+ * connection always has. */
 static int cmd_conns(unsigned int n)
 {
+	struct timespec start;
 	CLIENT **c = calloc(n, sizeof(*c));
 	unsigned int bad = 0;
 
+	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (unsigned int i = 0; i < n; i++) {
 		c[i] = open_client(LABPROG);
-		bad += echo(c[i], i, i) != 0;
+		bad += echo(c[i], i % 2000, i) != 0;
+		tell(i + 1, &start);
 	}
 	for (unsigned int i = 0; i < n; i++)
-		bad += echo(c[i], n + i, i) != 0;
+		bad += echo(c[i], (n + i) % 2000, i) != 0;
 	for (unsigned int i = 0; i < n; i++)
 		clnt_destroy(c[i]);
 	free(c);

@@ -37,7 +37,7 @@
 #include "lab.h"
 
 #define LAB_POLLFDS	64
-#define LAB_EPOLLFDS	1024
+#define LAB_EPOLLFDS	65536
 
 /* As <rpc/rpcsec_gss.h> has it, which does not go without GSS-API's headers. */
 extern bool_t rpc_gss_set_svc_name(char *principal, char *mechanism, u_int req_time, u_int prog, u_int vers);
