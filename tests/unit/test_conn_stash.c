@@ -288,3 +288,49 @@ Test(conn_stash, a_reply_that_nobody_reads_is_fetched_after_a_while)
 	settle();
 	close_pair();
 }
+
+static void answer_within_a_call(size_t first, size_t len)
+{
+	size_t n;
+
+	open_pair();
+	cr_assert(send_call(len));
+	cr_assert_eq(rr_end_try_recv(&p.server, in, first, 0), (ssize_t)first);
+	n = rr_test_reply(out, 100, 10, 7);
+	cr_assert_eq(rr_end_send(&p.server, &p.client, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(&p.client, &p.server, in + sent, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in + sent, out, n), 0);
+	cr_assert(send_call(len), "and goes on");
+	cr_assert_eq(rr_end_recv(&p.server, &p.client, in + first, sent - first), (ssize_t)(sent - first));
+	cr_assert_eq(memcmp(in, stream, sent), 0);
+	close_pair();
+}
+
+/* A server may know the answer from a call's header (a procedure that it does not have). With the reply the peer takes
+ * its memory back, where the rest of the call lies. */
+Test(conn_stash, a_call_that_is_answered_before_it_is_read_is_read_to_its_end)
+{
+	answer_within_a_call(100, LONGER);
+	sent = 0;
+	answer_within_a_call(4, LONGER);
+	sent = 0;
+	answer_within_a_call(LONGER, LONGER);
+	sent = 0;
+	answer_within_a_call(100, SHORT);
+}
+
+Test(conn_stash, an_answer_that_finds_no_memory_for_the_call_goes_nevertheless)
+{
+	size_t n;
+
+	open_pair();
+	cr_assert(send_call(LONGER));
+	while (sh->pool.used < sh->pool.npages)
+		keep(1);
+	cr_assert_eq(rr_end_try_recv(&p.server, in, 100, 0), 100);
+	n = rr_test_reply(out, 100, 10, 7);
+	cr_assert_eq(rr_end_send(&p.server, &p.client, out, n), (ssize_t)n);
+	cr_assert_eq(rr_end_recv(&p.client, &p.server, in, n), (ssize_t)n);
+	give_pages_back();
+	close_pair();
+}

@@ -581,6 +581,14 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 	rr_drv_kick(sh);
 }
 
+void rr_drv_stash_first(struct rr_share *sh)
+{
+	struct rr_rx_ent *e = rr_rx_nth(sh, 0);
+
+	if (e && e->from == RR_FROM_PULL)
+		stash_one(sh, e);
+}
+
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)
 {
 	rr_time now = rr_now_coarse();

@@ -33,6 +33,8 @@ void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
 /* Moves messages that the app has yet to read into our own memory, so that they hold no receive
  * and no memory of the peer's. */
 void rr_drv_stash(struct rr_share *sh, rr_time now);
+/* The same for the first one, if it lies in the peer's memory and there is room for it. */
+void rr_drv_stash_first(struct rr_share *sh);
 /* Frees the memory of calls that the peer has read, and may never answer. */
 void rr_drv_reclaim(struct rr_share *sh);
 

@@ -41,6 +41,10 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	rr_time now = is_short ? sh->active : rr_now_coarse();
 	int rc;
 
+	/* The app may answer a call of which it has read only the header, and with the reply
+	 * the peer takes its memory back. */
+	if (unlikely(sh->rx.off) && out->rpc.type == RR_RPC_REPLY)
+		rr_drv_stash_first(sh);
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
 		if (rr_cap_asked())
 			rr_tap_sent(sh, out, app);
