@@ -78,7 +78,7 @@ static void move_on(union addr *a, uint32_t n)
 
 /* listen_once() at a loopback address. The accepted end keeps the listener's port, which no
  * other listener can have at that address meanwhile. An address has 28,232 ports by default, so
- * several addresses take turns. Where the host has no other than 127.0.0.1, they are all there. */
+ * several addresses take turns. Where the host has no other than 127.0.0.1, all are there. */
 static int listen_near(union addr *at, socklen_t len)
 {
 	static _Atomic uint32_t turns;
