@@ -504,7 +504,7 @@ Test(verbs_post, a_read_ends_by_its_own_completion_only)
 	cr_assert_eq(v->sq_tail, 3, "what was told before is over, too");
 }
 
-/* Its other bytes are read next. To register them one piece after the other would take a registration for each. */
+/* Its other bytes are read next. To register them one piece after the other would take several registrations. */
 Test(verbs_post, a_read_registers_the_rest_of_its_segment)
 {
 	static const struct rr_seg of = { .handle = 0x500, .length = 9000, .offset = 0x1000 };
