@@ -41,7 +41,6 @@ enum {
 	RR_SOCK_EDGES		= 1 << 6, /* an epoll set watches it for edges, or has done */
 	RR_SOCK_UNMET		= 1 << 7, /* connected, and the kernel's alone so far; see
 					   * unmet.h … */
-	RR_SOCK_MEETING		= 1 << 8, /* … and a call of this thread is at work on it */
 };
 
 /* A connection that has not been met (unmet.c). */
@@ -51,6 +50,7 @@ struct rr_unmet {
 				 * clock */
 	bool ended;		/* server: the peer's end is all that the queue holds */
 	bool ready;		/* client: the kernel has said that something is there */
+	_Atomic uintptr_t worker;	/* the thread whose call works on it; 0: none */
 	struct rr_conn_passed past;
 };
 

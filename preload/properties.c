@@ -130,7 +130,7 @@ static struct rr_sock *named_at(int fd)
 {
 	struct rr_sock *so = rr_fdt_sock(fd);
 
-	if (!so || ((rr_sock_conn(so) || rr_unmet_is(so)) && rr_sock_check(so, fd)))
+	if (!so || ((rr_unmet_is(so) || rr_sock_conn(so)) && rr_sock_check(so, fd)))
 		return so;
 	rr_file_put(&so->f);
 	return NULL;

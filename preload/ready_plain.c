@@ -20,11 +20,12 @@ struct plain {
 static bool is_plain(struct plain *w, int fd)
 {
 	struct rr_file *f = rr_fdt_peek(fd);
+	bool unmet = f && rr_unmet_file(f);	/* before its connection is looked for */
 	struct rr_conn *c = rr_file_conn(f);
 
 	if (c)
 		return rr_plainwait_add(&w->wait, c);
-	if (!f || !rr_unmet_file(f))
+	if (!unmet)
 		return !f || f->kind == RR_KIND_SOCK;
 	w->unmet = true;
 	return rr_unmet_stays(container_of(f, struct rr_sock, f));

@@ -50,8 +50,8 @@ static inline struct rr_conn *rr_conn_at_if(int fd, struct rr_sock **so, bool me
 	if (likely(!*so))
 		return NULL;
 	c = rr_sock_conn(*so);
-	if (unlikely(!c && meets && rr_unmet_is(*so)))
-		c = rr_unmet_meet(*so, fd);
+	if (unlikely(!c && meets))	/* another thread may have met it since */
+		c = rr_unmet_is(*so) ? rr_unmet_meet(*so, fd) : rr_sock_conn(*so);
 	if (c && rr_sock_check(*so, fd))
 		return c;
 	rr_file_put(&(*so)->f);

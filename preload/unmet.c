@@ -7,21 +7,26 @@
  * comes in parts, an option, a registration with epoll, fork(), a second thread; and when a
  * wait finds it older than RR_UNMET_MOST, so that rdmarpc-stat shows what stays.
  *
- * Only one thread is here at a time, because a process with several has no unmet connections.
- * A signal handler that finds this thread at work on the same one leaves it to TCP for good. */
+ * A process with several threads has no unmet connections but those that it had before its
+ * second one, and these are met with the next call for them, by whichever thread comes first;
+ * the others wait until it has the connection. A signal handler that finds its own thread at
+ * work on the same one leaves it to TCP for good. */
 
 #include "preload/unmet.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/os.h"
 #include "core/conn/conn.h"
 #include "preload/appmem.h"
+#include "preload/ready.h"
 #include "preload/sock.h"
 
 /* Not a client's where its epoll set or stream would have to be told afterwards. */
@@ -45,38 +50,61 @@ static void leave(struct rr_sock *so)
 	atomic_fetch_or_explicit(&so->flags, RR_SOCK_PLAIN, memory_order_relaxed);
 }
 
+/* Another thread works on so. It makes the connection, since this one is there, and waits for
+ * nobody meanwhile. It may need this CPU. */
+static void await_worker(void)
+{
+	static const struct timespec brief = { .tv_nsec = 20000 };
+	int cancel = rr_cancel_off();
+
+	nanosleep(&brief, NULL);
+	rr_cancel_back(cancel);
+}
+
 /* Begins to work on so. False: a handler has interrupted who does. */
 static bool begin_work(struct rr_sock *so)
 {
-	if (!(atomic_fetch_or_explicit(&so->flags, RR_SOCK_MEETING, memory_order_relaxed) &
-	      RR_SOCK_MEETING))
-		return true;
-	leave(so);
-	return false;
+	uintptr_t me = (uintptr_t)pthread_self(), who = 0;
+
+	while (!atomic_compare_exchange_weak_explicit(&so->unmet.worker, &who, me,
+						      memory_order_acquire,
+						      memory_order_relaxed)) {
+		if (who == me) {
+			leave(so);
+			return false;
+		}
+		if (who)
+			await_worker();
+		who = 0;
+	}
+	return true;
 }
 
 static void end_work(struct rr_sock *so)
 {
-	atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_MEETING, memory_order_relaxed);
+	atomic_store_explicit(&so->unmet.worker, 0, memory_order_release);
 }
 
 /* Since what is noted, `went` bytes of iov have gone out, or `came` have come in. Of a caller
- * that works on it. */
+ * that works on it. The mark goes last, so that other threads find the one or the other. */
 static struct rr_conn *meet(struct rr_sock *so, int fd, const struct iovec *iov, size_t went,
 			    size_t came)
 {
 	struct rr_conn *c = NULL;
 
-	if (rr_unmet_is(so) && rr_unmet_unmark(so))
-		c = rr_conn_after(fd, &so->unmet.past);
+	if (!rr_unmet_is(so))
+		return rr_sock_conn(so);
+	c = rr_conn_after(fd, &so->unmet.past);
 	if (c) {
 		if (went)
 			rr_conn_went_out(c, iov, 1, went);
 		if (came)
 			rr_conn_came_in(c, iov, 1, came);
 		atomic_store_explicit(&so->conn, c, memory_order_release);
-		rr_ep_sock_conn(so);
 	}
+	rr_unmet_unmark(so);
+	if (c)
+		rr_ep_sock_conn(so);
 	return rr_sock_conn(so);
 }
 

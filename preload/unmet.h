@@ -25,9 +25,10 @@ static inline bool rr_unmet_any(void)
 	return unlikely(atomic_load_explicit(&rr_unmet_n, memory_order_relaxed) != 0);
 }
 
+/* If not, it has its connection, if it ever gets one. */
 static inline bool rr_unmet_is(struct rr_sock *so)
 {
-	return unlikely((atomic_load_explicit(&so->flags, memory_order_relaxed) &
+	return unlikely((atomic_load_explicit(&so->flags, memory_order_acquire) &
 			 (RR_SOCK_UNMET | RR_SOCK_PLAIN)) == RR_SOCK_UNMET);
 }
 
@@ -44,8 +45,9 @@ struct rr_conn *rr_unmet_meet(struct rr_sock *so, int fd);
 /* Takes the mark away. False: another call has, or there was none. */
 static inline bool rr_unmet_unmark(struct rr_sock *so)
 {
+	/* Pairs with the acquire in rr_unmet_is(). */
 	if (!(atomic_fetch_and_explicit(&so->flags, ~(uint32_t)RR_SOCK_UNMET,
-					memory_order_relaxed) & RR_SOCK_UNMET))
+					memory_order_acq_rel) & RR_SOCK_UNMET))
 		return false;
 	atomic_fetch_sub_explicit(&rr_unmet_n, 1, memory_order_relaxed);
 	return true;

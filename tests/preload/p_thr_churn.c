@@ -406,29 +406,51 @@ static void *waits(void *arg)
 	return NULL;
 }
 
+static void at_the_first_write(unsigned delay)
+{
+	struct end e[2] = { { .xid = 1 }, { .xid = 2, .delay = delay } };
+	pthread_t t[5];
+	int s[2];
+
+	p_pair(s);
+	pthread_create(&t[0], NULL, reads_reply, &s[0]);
+	pthread_create(&t[1], NULL, waits, &s[1]);
+	for (int k = 0; k < 2; k++) {
+		e[k].fd = s[0];
+		pthread_mutex_init(&e[k].writing, NULL);
+		pthread_create(&t[2 + k], NULL, write_call, &e[k]);
+	}
+	wait_io(s[1], POLLIN);
+	rpc_serve_null(s[1]);
+	rpc_serve_null(s[1]);
+	for (int k = 0; k < 4; k++)
+		pthread_join(t[k], NULL);
+	rpc_check_leg(s, 9);
+	close(s[0]);
+	close(s[1]);
+}
+
 static void several_threads_are_at_the_first_write(void)
 {
-	for (unsigned i = 0; i < 30; i++) {
-		struct end e[2] = { { .xid = 1 }, { .xid = 2, .delay = i % 4 * 50 } };
-		pthread_t t[5];
-		int s[2];
+	for (unsigned i = 0; i < 30; i++)
+		at_the_first_write(i % 4 * 50);
+}
 
-		p_pair(s);
-		pthread_create(&t[0], NULL, reads_reply, &s[0]);
-		pthread_create(&t[1], NULL, waits, &s[1]);
-		for (int k = 0; k < 2; k++) {
-			e[k].fd = s[0];
-			pthread_mutex_init(&e[k].writing, NULL);
-			pthread_create(&t[2 + k], NULL, write_call, &e[k]);
+/* The library has not met a connection from before the first thread, and two threads meet it at once. A process has one
+ * chance of that. */
+static void the_connection_is_older_than_the_threads(void)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		pid_t pid = fork();
+		int st;
+
+		if (!pid) {
+			alarm(P_LIMIT / 2);
+			at_the_first_write(i % 4 * 50);
+			_exit(0);
 		}
-		wait_io(s[1], POLLIN);
-		rpc_serve_null(s[1]);
-		rpc_serve_null(s[1]);
-		for (int k = 0; k < 4; k++)
-			pthread_join(t[k], NULL);
-		rpc_check_leg(s, 9);
-		close(s[0]);
-		close(s[1]);
+		CHECK(pid > 0 && waitpid(pid, &st, 0) == pid);
+		CHECK_EQ(st, 0);
 	}
 }
 
@@ -440,6 +462,7 @@ static const struct p_case cases[] = {
 	{ "both_ends_write_at_once", both_ends_write_at_once },
 	{ "both_ends_write_at_once_without_blocking", both_ends_write_at_once_without_blocking },
 	{ "several_threads_are_at_the_first_write", several_threads_are_at_the_first_write },
+	{ "the_connection_is_older_than_the_threads", the_connection_is_older_than_the_threads },
 };
 
 P_MAIN(cases)

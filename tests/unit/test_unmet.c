@@ -101,7 +101,7 @@ static void is_met(uint32_t in, uint32_t out, int err)
 	cr_assert(passed.nin == !!in && passed.nout == !!out);
 	cr_assert(so->conn == made && !rr_unmet_is(so) && rr_unmet_n == 0);
 	cr_assert_eq(rr_unmet_meet(so, fd), made, "once");
-	cr_assert(told.made == 1 && rr_unmet_n == 0 && !(so->flags & RR_SOCK_MEETING));
+	cr_assert(told.made == 1 && rr_unmet_n == 0 && !so->unmet.worker);
 	cr_assert_not(is_told(POLLIN) || is_seen(POLLIN));
 	cr_assert_not(reads(sizeof(got), &(ssize_t){ 0 }) || writes(reply, REPLY_LEN, &(ssize_t){ 0 }));
 }
@@ -405,14 +405,14 @@ Test(unmet, a_handler_leaves_it_to_tcp)
 	ssize_t rc = -2;
 
 	arrives(call, CALL);
-	so->flags |= RR_SOCK_MEETING;
+	so->unmet.worker = (uintptr_t)pthread_self();
 	cr_assert_not(rr_unmet_recv(fd, &iov, 1, 0, &rc));
-	cr_assert(so->flags & RR_SOCK_PLAIN && so->flags & RR_SOCK_MEETING && queued() == CALL);
+	cr_assert(so->flags & RR_SOCK_PLAIN && so->unmet.worker && queued() == CALL);
 	so->flags &= ~(uint32_t)RR_SOCK_PLAIN;
 	cr_assert_null(rr_unmet_meet(so, fd));
 	cr_assert(so->flags & RR_SOCK_PLAIN && told.made == 0 && so->f.refs == 2);
-	cr_assert(so->flags & RR_SOCK_MEETING, "that is for whom it has interrupted to end");
-	so->flags &= ~(uint32_t)RR_SOCK_MEETING;
+	cr_assert(so->unmet.worker, "that is for whom it has interrupted to end");
+	so->unmet.worker = 0;
 	cr_assert_not(rr_unmet_told(&p) || rr_unmet_is(so));
 	cr_assert_null(rr_unmet_meet(so, fd), "nor is it met later");
 	cr_assert_eq(told.made, 0);
@@ -481,4 +481,32 @@ Test(unmet, an_option_of_sockets_is_its_connections)
 	cr_assert_eq(rr_wrap_setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one)), 0);
 	is_met(0, 0, 0);
 	cr_assert_eq(so->f.refs, 2);
+}
+
+static pthread_t other;
+
+static void *comes_too(void *arg)
+{
+	struct rr_sock *at;
+
+	(void)arg;
+	return rr_conn_at(fd, &at);
+}
+
+static void another_thread_comes(void)
+{
+	cr_assert_eq(pthread_create(&other, NULL, comes_too, NULL), 0);
+	usleep(50000);	/* it is here by now, and waits */
+}
+
+/* It might read while the other one's first write upgrades the connection: the kernel's is not its word then. */
+Test(unmet, a_thread_that_comes_meanwhile_gets_the_connection)
+{
+	void *its = NULL;
+
+	meanwhile = another_thread_comes;
+	cr_assert_eq(rr_unmet_meet(so, fd), made);
+	pthread_join(other, &its);
+	cr_assert_eq(its, made);
+	cr_assert(!(so->flags & RR_SOCK_PLAIN) && told.made == 1 && rr_unmet_n == 0 && !so->unmet.worker);
 }
