@@ -101,6 +101,14 @@ Test(berth, in_front_of_a_place_something_stays)
 	}
 }
 
+/* It maps memory of its own beside each mapping, and more than may be allowed. */
+static void without_tsan(void)
+{
+#ifdef __SANITIZE_THREAD__
+	cr_skip_test("TSan takes address space");
+#endif
+}
+
 /* Bytes of address space. */
 static size_t in_use(void)
 {
@@ -117,6 +125,7 @@ Test(berth, a_place_takes_up_no_more_than_that)
 	struct rr_berth b[2 * KEPT];
 	size_t before = in_use();
 
+	without_tsan();
 	before = in_use();	/* stdio has its memory now */
 	for (int i = 0; i < 2 * KEPT; i++)
 		b[i] = map(SIZE);
@@ -248,6 +257,7 @@ static int status_of(void (*in_child)(void))
 
 Test(berth, where_the_address_space_is_limited_no_place_stays)
 {
+	without_tsan();
 	cr_assert_eq(status_of(limited), 0);
 }
 
