@@ -183,9 +183,11 @@ class Agent:
         return self.fds(), self.maps()
 
     def settles(self, before, what='survivor'):
-        """Waits until it holds what it held before; or less by a descriptor, which was kept for the next connection."""
-        less = before[0] - 1, before[1]
-        settle(lambda: before if self.holds() == less else self.holds(), before, what + "'s descriptors and mappings")
+        """Waits until it holds what it held before, but for what is kept for the next connection: a descriptor (less, if
+        that is taken by now) and the mapping of one share (more)."""
+        fds, maps = before
+        kept = [(fds - less, maps + more) for less in (0, 1) for more in (0, 1)]
+        settle(lambda: before if self.holds() in kept else self.holds(), before, what + "'s descriptors and mappings")
 
     def threads(self):
         """Their states."""
