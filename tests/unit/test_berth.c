@@ -12,19 +12,13 @@
 #include <unistd.h>
 
 #include "core/base/berth.h"
+#include "tests/lib/mapped.h"
 
 #define SIZE	((size_t)3 << 20)
 #define ANON	(MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE)
 #define KEPT	8
 #define FENDER	65536
 #define PLACES	1024
-
-static bool is_mapped(const void *page)
-{
-	unsigned char vec;
-
-	return !mincore((void *)(uintptr_t)page, 4096, &vec);
-}
 
 /* May it be read? */
 static bool readable(const void *p)

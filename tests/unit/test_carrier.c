@@ -18,6 +18,7 @@
 #include "core/conn/base/price.h"
 #include "tests/lib/connpair.h"
 #include "tests/unit/log_said.h"
+#include "tests/lib/mapped.h"
 
 #define MS	(20 * RR_MSEC)	/* what the provider takes */
 #define QP_SIZE	1000u
@@ -71,13 +72,6 @@ static int fake_answer(struct rr_qp *qp, const struct rr_prov_params *p, const s
 {
 	prov.answered++;
 	return done(qp, p, offer, answer);
-}
-
-static bool is_mapped(void *page)
-{
-	unsigned char vec;
-
-	return !mincore(page, RR_PAGE, &vec);
 }
 
 static int fake_join(struct rr_qp *qp, const struct rr_prov_addr *answer)

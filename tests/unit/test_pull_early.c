@@ -86,6 +86,15 @@ static uint32_t lies(uint32_t xid, uint32_t at, size_t rec, uint32_t each)
 	return len;
 }
 
+/* A reply of so many bytes, in one segment. Returns how long the record is, which is in out. */
+static size_t reply_lies(size_t len)
+{
+	size_t n = rr_test_reply(out, 9, len, 3);
+
+	lies(9, 1000, n, 0);
+	return n;
+}
+
 /* These Reads end, in one batch, the first with this status. */
 static void end(unsigned first, unsigned n, int status)
 {
@@ -152,8 +161,7 @@ Test(pull_early, the_app_reads_what_is_here)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	cr_assert_eq(pl.reads, 4);
 	here(0);
 	came = rr_conn_came(p.client.c);
@@ -199,8 +207,7 @@ Test(pull_early, what_is_here_at_once_is_one_message)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	came = sh->rx.records;
 	kicks = pl.kicks;
 	end(0, 4, 0);
@@ -216,8 +223,7 @@ Test(pull_early, a_piece_that_is_out_of_turn_waits)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	end(1, 1, 0);
 	here(0);
 	end(0, 1, 0);
@@ -246,8 +252,7 @@ Test(pull_early, so_few_are_no_news_for_who_wants_more)
 
 	begin(4096);
 	rr_rx_set_lowat(sh, 6000);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	end(0, 1, 0);
 	cr_assert_eq(rr_end_poll(&p.client, POLLIN) & POLLIN, 0);
 	end(1, 1, 0);
@@ -268,8 +273,7 @@ Test(pull_early, what_comes_behind_it_waits)
 	uint8_t b[400];
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 7000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(7000);
 	m = rr_test_reply(out + n, 10, 9000, 4);
 	memmove(out + 50000, out, n);		/* lies() takes it from the front */
 	memmove(out, out + n, m);
@@ -298,8 +302,7 @@ Test(pull_early, two_are_read_one_after_the_other)
 	size_t n, at = 0;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 6000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(6000);
 	lies(9, 1000, n, 0);
 	memcpy(out + n, out, n);
 	cr_assert_eq(pl.reads, 4);
@@ -321,8 +324,7 @@ Test(pull_early, a_hatch_behind_it_waits)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 6000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(6000);
 	end(0, 1, 0);
 	completes(&(struct rr_wc){ .op = RR_WC_RECV, .cookie = receives, .has_imm = true, .imm = RR_IMM_HATCH }, 1);
 	cr_assert_eq(sh->rx.way, RR_WAY_IN_HATCHING);
@@ -341,11 +343,8 @@ Test(pull_early, a_hatch_behind_it_waits)
 Test(pull_early, memory_is_kept_until_the_last_read_has_ended)
 {
 	uint32_t used;
-	size_t n;
-
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	reply_lies(14000);
 	used = sh->pool.used;
 	cr_assert_eq(used, 4);
 	for (unsigned i = 0; i < 4; i++) {
@@ -364,8 +363,7 @@ Test(pull_early, where_memory_is_short_the_next_one_waits_for_the_app)
 
 	begin(4096);
 	cr_assert_geq(rr_pool_alloc(&sh->pool, (size_t)(sh->pool.npages - 5) * RR_POOL_PAGE), 0);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	lies(9, 1000, n, 0);
 	cr_assert(pl.reads == 4 && sh->pulls_short == 1);
 	end(0, 3, 0);
@@ -395,8 +393,7 @@ Test(pull_early, it_is_not_idle)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	end(0, 1, 0);
 	reads(0, sizeof(in), 4100, 0);
 	pl.ops.trim = trims;
@@ -425,11 +422,8 @@ static void closing(struct rr_qp *qp)
 
 Test(pull_early, a_close_leaves_the_memory_to_the_device)
 {
-	size_t n;
-
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	reply_lies(14000);
 	end(0, 1, 0);
 	reads(0, sizeof(in), 4100, 0);
 	real = p.server.c->share->qp->ops;
@@ -514,11 +508,8 @@ static void ends_within(size_t at, size_t n)
 
 Test(pull_early, a_read_that_fails_is_the_end)
 {
-	size_t n;
-
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	reply_lies(14000);
 	end(0, 1, 0);
 	reads(0, 100, 100, 0);
 	/* What a device says of the others is of no matter then. */
@@ -532,13 +523,10 @@ Test(pull_early, a_read_that_fails_is_the_end)
 
 Test(pull_early, one_that_cannot_be_posted_is_the_end)
 {
-	size_t n;
-
 	begin(4096);
 	pl.on_read.i = 2;
 	pl.on_read.then = -EAGAIN;
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	reply_lies(14000);
 	cr_assert_eq(sh->pulls_short, 1);
 	pl.on_read.then = -EIO;
 	end(0, 1, 0);
@@ -553,8 +541,7 @@ Test(pull_early, where_the_queue_was_full_it_goes_on)
 	begin(4096);
 	pl.on_read.i = 2;
 	pl.on_read.then = -EAGAIN;
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	end(0, 1, 0);
 	here(4100);
 	end(1, 1, 0);
@@ -574,12 +561,9 @@ Test(pull_early, where_the_queue_was_full_it_goes_on)
 Test(pull_early, a_peer_that_is_lost_is_the_end)
 {
 	for (int how = 0; how < 6; how++) {
-		size_t n;
-
 		memset(&pl, 0, sizeof(pl));
 		begin(4096);
-		n = rr_test_reply(out, 9, 14000, 3);
-		lies(9, 1000, n, 0);
+		reply_lies(14000);
 		end(0, 1, 0);
 		reads(0, 100, 100, 0);
 		if (how % 3 == 0)
@@ -609,8 +593,7 @@ Test(pull_early, what_had_come_before_the_peer_was_lost_is_read)
 	size_t n;
 
 	begin(4096);
-	n = rr_test_reply(out, 9, 14000, 3);
-	lies(9, 1000, n, 0);
+	n = reply_lies(14000);
 	end(0, 1, 0);
 	rr_way_in_fin(sh);
 	pl.drained = -ECONNRESET;
@@ -632,8 +615,7 @@ Test(pull_early, the_end_of_the_stream_is_behind_it)
 		memset(&pl, 0, sizeof(pl));
 		begin(4096);
 		came = sh->rx.records - sh->rx.pieces;
-		n = rr_test_reply(out, 9, 14000, 3);
-		lies(9, 1000, n, 0);
+		n = reply_lies(14000);
 		end(0, 1, 0);
 		if (marked)
 			rr_way_in_marked(sh, came + 2);

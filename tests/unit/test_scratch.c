@@ -7,14 +7,7 @@
 #include <unistd.h>
 
 #include "preload/scratch.h"
-
-/* Is there memory where the piece was? */
-static bool is_mapped(void *mem)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	return !msync((void *)((uintptr_t)mem & ~(page - 1)), page, MS_ASYNC);
-}
+#include "tests/lib/mapped.h"
 
 /* The Makefile wraps mmap() and munmap(). */
 static size_t mapped, unmapped;		/* the last one's length; 0: none */

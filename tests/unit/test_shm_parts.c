@@ -19,6 +19,7 @@
 #include "tests/lib/no_threads.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/lib/slowfd.h"
+#include "tests/lib/mapped.h"
 
 static int a[2], fds;
 
@@ -640,13 +641,6 @@ Test(shm_parts, where_there_is_no_other_number_a_socket_keeps_0)
 }
 
 /* --- the regions' end --- */
-
-static bool is_mapped(const uint8_t *at)
-{
-	unsigned char page;
-
-	return mincore((void *)at, RR_PAGE, &page) == 0;
-}
 
 static void have(struct rr_shm_view *v, size_t size)
 {

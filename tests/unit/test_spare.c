@@ -8,16 +8,10 @@
 
 #include "core/conn/base/base.h"
 #include "core/conn/base/spare.h"
+#include "tests/lib/mapped.h"
 
 #define SIZE	((size_t)1 << 20)
 #define SECOND	((size_t)300 << 10)	/* where the engine begins, in a page */
-
-static bool is_mapped(const void *page)
-{
-	unsigned char vec;
-
-	return !mincore((void *)(uintptr_t)page, RR_PAGE, &vec);
-}
 
 /* Is page i of it in memory? */
 static bool has_page(const struct rr_share *sh, size_t i)

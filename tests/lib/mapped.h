@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MAPPED_H
+#define MAPPED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Is there anything in the address space where p is, be it a reservation? */
+static inline bool is_mapped(const void *p)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char vec;
+
+	return !mincore((void *)((uintptr_t)p & ~(page - 1)), page, &vec);
+}
+
+#endif
