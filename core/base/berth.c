@@ -124,6 +124,7 @@ int rr_berth_map(struct rr_berth *b, size_t size, int flags, int fd)
 	if (b->at != MAP_FAILED)
 		return 0;
 	rc = -errno;
+	b->at = NULL;
 	if (at)
 		free_place(at, size);
 	return rc;

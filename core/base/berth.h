@@ -21,7 +21,7 @@ struct rr_berth {
 };
 
 /* Maps size bytes, whole pages, as mmap() does with these flags and fd, for reading and
- * writing. 0 or -errno; errno may change. */
+ * writing. 0, or -errno and at NULL; errno may change. */
 int rr_berth_map(struct rr_berth *b, size_t size, int flags, int fd) RR_MUST_CHECK;
 /* Unmaps it. b stays as it is. */
 void rr_berth_unmap(const struct rr_berth *b);

@@ -209,6 +209,7 @@ Test(berth, a_mapping_that_fails_leaves_nothing)
 
 	for (int i = 0; i < PLACES + 10; i++)
 		cr_assert_eq(rr_berth_map(&b, SIZE, MAP_SHARED, -1), -EBADF);
+	cr_assert_null(b.at);
 	ok = map(SIZE);
 	cr_assert(ok.stays);
 	rr_berth_unmap(&ok);

@@ -355,7 +355,7 @@ static size_t resident(const struct rr_qp *qp)
 	size_t n = 0, pages = q->own.geo.total / RR_PAGE;
 
 	cr_assert_leq(pages, sizeof(page));
-	cr_assert_eq(mincore(q->own.base, q->own.geo.total, page), 0);
+	cr_assert_eq(mincore(q->own.berth.at, q->own.geo.total, page), 0);
 	for (size_t i = 0; i < pages; i++)
 		n += page[i] & 1;
 	return n * RR_PAGE;

@@ -120,8 +120,8 @@ static void assert_never_begun(struct rr_qp *qp, int open, int mapped)
 	cr_assert_eq(shared_maps(), mapped);
 	cr_assert_eq(qp->wake_fd, -1);
 	cr_assert_null(qp->mem);
-	cr_assert_null(q->own.base);
-	cr_assert_null(q->peer.base);
+	cr_assert_null(q->own.berth.at);
+	cr_assert_null(q->peer.berth.at);
 	cr_assert_eq(ops->join(qp, &p.answer), -EINVAL);
 	ops->close(qp);
 	cr_assert_eq(open_fds(), open);

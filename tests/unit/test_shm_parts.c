@@ -647,7 +647,6 @@ static void have(struct rr_shm_view *v, size_t size)
 	v->geo.total = size;
 	cr_assert_eq(rr_berth_map(&v->berth, size, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1), 0);
 	v->berth.stays = false;		/* so that one can see whether it goes */
-	v->base = v->berth.at;
 }
 
 /* Whether there is one or both. */
@@ -660,12 +659,12 @@ Test(shm_parts, both_regions_are_unmapped)
 		memset(&q, 0, sizeof(q));
 		have(&q.own, 3 * RR_PAGE);
 		have(&q.peer, 5 * RR_PAGE);
-		own = q.own.base;
-		peer = q.peer.base;
+		own = q.own.berth.at;
+		peer = q.peer.berth.at;
 		if (!(which & 1))
-			q.own.base = NULL;
+			q.own.berth.at = NULL;
 		if (!(which & 2))
-			q.peer.base = NULL;
+			q.peer.berth.at = NULL;
 		rr_shm_regions_drop(&q);
 		for (int page = 0; page < 5; page++) {
 			cr_assert(page >= 3 || is_mapped(own + page * RR_PAGE) == !(which & 1), "%d, page %d", which, page);

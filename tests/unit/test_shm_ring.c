@@ -120,7 +120,7 @@ static size_t ring_pages(const struct rr_shm_view *v)
 	size_t at = rr_align(v->geo.ring_off, (size_t)RR_PAGE), len = v->geo.mem_off - at, n = len / RR_PAGE, there = 0;
 	unsigned char *vec = malloc(n);
 
-	cr_assert_eq(mincore(v->base + at, len, vec), 0);
+	cr_assert_eq(mincore((uint8_t *)v->berth.at + at, len, vec), 0);
 	for (size_t i = 0; i < n; i++)
 		there += vec[i] & 1;
 	free(vec);

@@ -98,6 +98,7 @@ static bool may_map(size_t n)
  * never touched. */
 static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g)
 {
+	uint8_t *base;
 	int rc;
 
 	if (!may_map(g->total))
@@ -107,14 +108,14 @@ static int map_view(struct rr_shm_view *v, int memfd, const struct rr_shm_geo *g
 		unmapped(g->total);
 		return rc;
 	}
-	v->base = v->berth.at;
+	base = v->berth.at;
 	v->geo = *g;
 	v->ctl = v->berth.at;
-	v->freed = (void *)(v->base + sizeof(struct rr_shm_ctl));
-	v->keys = (void *)(v->base + g->keys_off);
-	v->ring = (void *)(v->base + g->ring_off);
-	v->longs = v->base + g->long_off;
-	v->mem = v->base + g->mem_off;
+	v->freed = (void *)(base + sizeof(struct rr_shm_ctl));
+	v->keys = (void *)(base + g->keys_off);
+	v->ring = (void *)(base + g->ring_off);
+	v->longs = base + g->long_off;
+	v->mem = base + g->mem_off;
 	return 0;
 }
 
@@ -238,7 +239,7 @@ int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g)
 
 static void drop_view(const struct rr_shm_view *v)
 {
-	if (!v->base)
+	if (!v->berth.at)
 		return;
 	rr_berth_unmap(&v->berth);
 	unmapped(v->geo.total);
@@ -315,8 +316,8 @@ static void trim_ring(struct rr_shm *q)
 	size_t len = g->slots * sizeof(struct rr_shm_slot);
 
 	if (g->ring_off + len > at)
-		madvise(q->peer.base + at, rr_align(g->ring_off + len, RR_PAGE) - at,
-			MADV_REMOVE);
+		madvise((uint8_t *)q->peer.berth.at + at,
+			rr_align(g->ring_off + len, RR_PAGE) - at, MADV_REMOVE);
 	if (q->tx_made)
 		trim_longs(q);
 }

@@ -220,7 +220,7 @@ static int undo(struct rr_shm *q, int rc)
 {
 	rr_shm_close(&q->qp);
 	atomic_store_explicit(&q->state, RR_SHM_NONE, memory_order_relaxed);
-	q->qp.mem = q->own.base = q->peer.base = NULL;
+	q->qp.mem = q->own.berth.at = q->peer.berth.at = NULL;
 	q->qp.wake_fd = -1;
 	return rc;
 }

@@ -25,8 +25,7 @@
 
 /* A mapped region. */
 struct rr_shm_view {
-	struct rr_berth berth;
-	uint8_t *base;		/* NULL: not mapped */
+	struct rr_berth berth;	/* at NULL: not mapped */
 	struct rr_shm_geo geo;
 	struct rr_shm_ctl *ctl;
 	_Atomic uint32_t *freed;
