@@ -157,7 +157,7 @@ static void hit_pages(struct rr_shm_view *v, uint64_t r, uint64_t w)
 	if (r & 2)
 		at %= 64;
 	n = rr_min(n, v->geo.total / RR_PAGE - at);
-	madvise(v->base + at * RR_PAGE, n * RR_PAGE, MADV_REMOVE);
+	madvise((uint8_t *)v->berth.at + at * RR_PAGE, n * RR_PAGE, MADV_REMOVE);
 }
 
 static void mutate(struct mutator *m)
@@ -181,7 +181,7 @@ static void mutate(struct mutator *m)
 	case KEYS: hit_key(v, r, w); break;
 	case SLOTS: hit_slot(v, r, w); break;
 	case PAGES: hit_pages(v, r, w); break;
-	default: put_word(v->base + (r >> 4) % (v->geo.ring_off / 4) * 4, evil(w, 8));
+	default: put_word((uint32_t *)v->berth.at + (r >> 4) % (v->geo.ring_off / 4), evil(w, 8));
 	}
 }
 
@@ -214,11 +214,11 @@ static bool map_again(struct rr_shm_view *v, const struct rr_shm_view *of)
 	ptrdiff_t by;
 
 	*v = *of;
-	v->base = mremap(of->base, 0, of->geo.total, MREMAP_MAYMOVE);
-	if (v->base == MAP_FAILED)
+	v->berth.at = mremap(of->berth.at, 0, of->geo.total, MREMAP_MAYMOVE);
+	if (v->berth.at == MAP_FAILED)
 		return false;
-	by = v->base - of->base;
-	v->ctl = (void *)v->base;
+	by = (uint8_t *)v->berth.at - (uint8_t *)of->berth.at;
+	v->ctl = v->berth.at;
 	v->freed = (void *)((uint8_t *)of->freed + by);
 	v->keys = (void *)((uint8_t *)of->keys + by);
 	v->ring = (void *)((uint8_t *)v->ring + by);
@@ -260,7 +260,7 @@ static void end_mutating(void)
 	atomic_store(&mut.stop, true);
 	await(&mut.stopped);
 	for (int i = 0; i < 2; i++)
-		munmap(mut.view[i].base, mut.view[i].geo.total);
+		munmap(mut.view[i].berth.at, mut.view[i].geo.total);
 }
 
 /* --- what is said meanwhile --- */

@@ -260,7 +260,7 @@ static void scribble(struct lie *l)
 		}
 		break;
 	case 0:	/* the control page and the keys */
-		((_Atomic uint32_t *)(void *)v->base)[any((uint32_t)v->geo.ring_off / 4)] = word();
+		((_Atomic uint32_t *)v->berth.at)[any((uint32_t)v->geo.ring_off / 4)] = word();
 		break;
 	case 1:
 		s->len = word();

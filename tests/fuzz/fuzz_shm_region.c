@@ -43,7 +43,7 @@ static void poke_word(struct prog *g)
 	size_t at = get(g, 2) * sizeof(uint32_t) % v->geo.mem_off;
 
 	if (at != offsetof(struct rr_shm_ctl, accessing))
-		atomic_store((_Atomic uint32_t *)(void *)(v->base + at), get(g, 4));
+		atomic_store((_Atomic uint32_t *)(void *)((char *)v->berth.at + at), get(g, 4));
 }
 
 /* A record near where we look next. */

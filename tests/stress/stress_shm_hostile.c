@@ -56,7 +56,7 @@ static void scribble(unsigned seed, int blunt)
 		struct rr_shm_slot *s = rr_shm_slot(w, (uint32_t)rand());
 
 		if (blunt)
-			atomic_store((_Atomic uint32_t *)(void *)w->base + at, evil());
+			atomic_store((_Atomic uint32_t *)w->berth.at + at, evil());
 		atomic_store(&s->len, evil());
 		atomic_store(&s->arg, evil());
 		atomic_store(&s->seq, evil());
