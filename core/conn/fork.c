@@ -16,6 +16,7 @@ static uint32_t fork_round;	/* counts forks; under the lock of the slabs */
 void rr_conn_fork_prepare(void)
 {
 	rr_spare_forks();
+	rr_prov_forks();
 	fork_holds = rr_slab_hold();
 	if (++fork_round == 0)
 		fork_round = 1;
@@ -26,6 +27,7 @@ void rr_conn_fork_parent(void)
 	if (fork_holds)
 		rr_slab_let();
 	rr_spare_forks();
+	rr_prov_forks();
 }
 
 /* Was this connection counted for the child that this fork makes? */
@@ -41,6 +43,7 @@ void rr_conn_fork_child(void)
 	struct rr_conn *c;
 
 	rr_spare_forks();
+	rr_prov_forks();
 	rr_slab_forked();
 	rr_report_forked();
 	rr_cache_forked();

@@ -39,6 +39,8 @@ struct rr_prov_params {
 	/* on a device: it sends again after 4.096 us << this; 0: as it likes */
 	uint8_t ack_timeout;
 	struct sockaddr_in6 local; /* the anchor's own address, v4 or v6; AF_UNSPEC: unknown */
+	/* the other end's; must stay valid during set-up only; NULL: unknown */
+	const struct sockaddr_in6 *peer;
 };
 
 /* How many receives to have where memory for them is limited: of long ones as many as fit where
@@ -277,6 +279,8 @@ struct rr_qp {
 	/* A longer Read is better posted in pieces of this length, because the first bytes can
 	 * be used while the others come; 0: it is not, since all come within the post. */
 	uint32_t read_piece;
+	/* For close(), set by the caller: nothing of mem has been used lately. */
+	bool mem_unused;
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
 	/* Once established: the process at the other end by its number in our PID namespace, if
 	 * the kernel says so; 0: not known. */
@@ -342,6 +346,10 @@ bool rr_prov_forget(int fd);
 /* The app needs descriptors: closes those that are kept for connections to come. False: there
  * were none. */
 bool rr_prov_spare(void);
+
+/* Before and after a fork, and in the child, which has what was mapped before: none of that
+ * memory is used for connections to come. */
+void rr_prov_forks(void);
 
 /* For tests: the only provider; NULL: all. */
 void rr_prov_only(const struct rr_prov_ops *ops);

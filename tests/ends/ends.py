@@ -8,6 +8,7 @@ BUILD = os.path.abspath(os.environ.get('BUILD', HERE + '/../../build'))
 APPS = BUILD + '/apps'
 W = tempfile.mkdtemp(prefix='ends.', dir='/run')
 RUN = W + '/rdmarpc'
+REGIONS = 8	# pairs of regions that a process keeps, at most
 SOON = 100	# seconds within which anything that does not hang has happened, on a slow and busy machine
 os.chmod(W, 0o755)
 
@@ -182,11 +183,12 @@ class Agent:
     def holds(self):
         return self.fds(), self.maps()
 
-    def settles(self, before, what='survivor'):
+    def settles(self, before, what='survivor', again=0):
         """Waits until it holds what it held before, but for what is kept for the next connection: a descriptor (less, if
-        that is taken by now) and the mapping of one share (more)."""
+        that is taken by now), the mapping of one share and, at most `again` times, those of two regions (more). Those of a
+        client's first connection are not kept, nor of one with long messages."""
         fds, maps = before
-        kept = [(fds - less, maps + more) for less in (0, 1) for more in (0, 1)]
+        kept = [(fds - less, maps + more + 2 * n) for less in (0, 1) for more in (0, 1) for n in range(again + 1)]
         settle(lambda: before if self.holds() in kept else self.holds(), before, what + "'s descriptors and mappings")
 
     def threads(self):

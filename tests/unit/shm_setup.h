@@ -13,24 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/lib/mapped.h"
 #include "tests/lib/shm_pair.h"
 
 static struct shm_pair p;
 static char dir[64];
 static int fds, maps;
-
-/* Mappings that could be somebody else's, too. */
-static inline int shared_maps(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	char line[512], mode[8];
-	int n = 0;
-
-	while (fgets(line, sizeof(line), f))
-		n += sscanf(line, "%*s %7s", mode) == 1 && mode[3] == 's';
-	fclose(f);
-	return n;
-}
 
 static inline void init(void)
 {

@@ -84,24 +84,24 @@ Test(conn_cache, an_address_is_its_family_port_and_number)
 
 	b.sin6_scope_id = 77;
 	b.sin6_addr.s6_addr[15] = 5;
-	cr_assert(rr_cache_same(&a, &b));
+	cr_assert(rr_peeraddr_same(&a, &b));
 	b = peer(2, 10);
-	cr_assert_not(rr_cache_same(&a, &b));
+	cr_assert_not(rr_peeraddr_same(&a, &b));
 	b = peer(1, 11);
-	cr_assert_not(rr_cache_same(&a, &b));
-	cr_assert_not(rr_cache_same(&a, &c));
+	cr_assert_not(rr_peeraddr_same(&a, &b));
+	cr_assert_not(rr_peeraddr_same(&a, &c));
 	d.sin6_flowinfo = 9;
-	cr_assert(rr_cache_same(&c, &d));
+	cr_assert(rr_peeraddr_same(&c, &d));
 	d = peer6(2, 10, 3);
-	cr_assert_not(rr_cache_same(&c, &d));
+	cr_assert_not(rr_peeraddr_same(&c, &d));
 	d = peer6(1, 11, 3);
-	cr_assert_not(rr_cache_same(&c, &d));
+	cr_assert_not(rr_peeraddr_same(&c, &d));
 	d = peer6(1, 10, 4);
-	cr_assert_not(rr_cache_same(&c, &d));
+	cr_assert_not(rr_peeraddr_same(&c, &d));
 	d = a;
 	d.sin6_family = AF_INET6;
-	cr_assert_not(rr_cache_same(&a, &d));
-	cr_assert_not(rr_cache_same(&d, &a));
+	cr_assert_not(rr_peeraddr_same(&a, &d));
+	cr_assert_not(rr_peeraddr_same(&d, &a));
 }
 
 Test(conn_cache, a_peer_has_one_reason_and_may_be_forgotten)

@@ -133,6 +133,17 @@ Test(shm_hello, a_hello_is_exactly_one_descriptor)
 		close(many[i]);
 }
 
+Test(shm_hello, no_regions_are_used_again_that_the_offer_does_not_name)
+{
+	struct rr_shm_hello h = good_hello();
+	int fd = memfd(h.total, SEALS);
+
+	h.magic = RR_SHM_AGAIN;
+	cr_assert_eq(join_with(&h, sizeof(h), NULL, 0), -EPROTO);
+	cr_assert_eq(join_with(&h, sizeof(h), &fd, 1), -EPROTO);
+	close(fd);
+}
+
 Test(shm_hello, a_hello_is_exactly_its_size)
 {
 	struct { struct rr_shm_hello h; char more; } h = { good_hello(), 1 };

@@ -33,7 +33,7 @@ static void offered(bool near)
 
 static bool same_name(void)
 {
-	return a.offer.len == b.offer.len && !memcmp(a.offer.bytes, b.offer.bytes, a.offer.len);
+	return !memcmp(a.offer.bytes + 2, b.offer.bytes + 2, RR_SHM_NAME);
 }
 
 /* Somebody connects to the listener of an offer. */

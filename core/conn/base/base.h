@@ -288,7 +288,5 @@ enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now);
 void rr_cache_add(const struct sockaddr_in6 *peer, enum rr_reason why, rr_time until);
 void rr_cache_drop(const struct sockaddr_in6 *peer);	/* it may get offers again */
 void rr_cache_forked(void);
-/* The same family, address and port? */
-bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/lock.h"
+#include "core/base/peeraddr.h"
 #include "core/conn/base/base.h"
 
 #define SLOTS	64u
@@ -21,19 +22,6 @@ static struct rr_lock lock;
 static uint32_t next;
 
 /* v4 and v6 peers compare by family, port and address; no other field counts. */
-bool rr_cache_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
-{
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-
-	if (a->sin6_family != b->sin6_family)
-		return false;
-	if (a->sin6_family == AF_INET)
-		return a4->sin_port == b4->sin_port &&
-		       a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return a->sin6_port == b->sin6_port && a->sin6_scope_id == b->sin6_scope_id &&
-	       !memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr));
-}
-
 enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 {
 	enum rr_reason why = RR_R_NONE;
@@ -41,7 +29,7 @@ enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 	if (rr_lock_take(&lock) == -EDEADLK)
 		return RR_R_NONE;
 	for (uint32_t i = 0; i < SLOTS && !why; i++)
-		if (slot[i].until > now && rr_cache_same(&slot[i].peer, peer))
+		if (slot[i].until > now && rr_peeraddr_same(&slot[i].peer, peer))
 			why = slot[i].why;
 	rr_lock_drop(&lock);
 	return why;
@@ -52,7 +40,7 @@ static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b
 	struct sockaddr_in6 c = *b;
 
 	c.sin6_port = a->sin6_port;	/* sin_port lies at the same offset */
-	return rr_cache_same(a, &c);
+	return rr_peeraddr_same(a, &c);
 }
 
 /* The peer's own slot. If there is none: the slot that expires first of the peer's address, if
@@ -64,7 +52,7 @@ static uint32_t place_for(const struct sockaddr_in6 *peer)
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		if (!slot[i].until || !same_host(&slot[i].peer, peer))
 			continue;
-		if (rr_cache_same(&slot[i].peer, peer))
+		if (rr_peeraddr_same(&slot[i].peer, peer))
 			return i;
 		if (!n++ || slot[i].until < slot[oldest].until)
 			oldest = i;
@@ -90,7 +78,7 @@ void rr_cache_drop(const struct sockaddr_in6 *peer)
 	if (rr_lock_take(&lock) == -EDEADLK)
 		return;
 	for (uint32_t i = 0; i < SLOTS; i++)
-		if (slot[i].until && rr_cache_same(&slot[i].peer, peer))
+		if (slot[i].until && rr_peeraddr_same(&slot[i].peer, peer))
 			slot[i].until = 0;
 	rr_lock_drop(&lock);
 }

@@ -238,6 +238,7 @@ void rr_carrier_disconnect(struct rr_share *sh)
 
 void rr_carrier_close(struct rr_share *sh)
 {
+	sh->qp->mem_unused = !sh->pool.fresh_buf;
 	sh->qp->ops->close(sh->qp);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/peeraddr.h"
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
 #include "core/conn/upgrade/upgrade.h"
@@ -35,7 +36,7 @@ static uint32_t find_slot(const struct sockaddr_in6 *peer, uint32_t prog)
 {
 	for (uint32_t i = 0; i < nslots; i++)
 		if (lesson[i].quarters && lesson[i].prog == prog &&
-		    rr_cache_same(&lesson[i].peer, peer))
+		    rr_peeraddr_same(&lesson[i].peer, peer))
 			return i;
 	return SLOTS;
 }
@@ -122,7 +123,7 @@ struct rr_usual rr_learned_most(const struct sockaddr_in6 *peer)
 		return most;
 	for (uint32_t i = 0; i < nslots; i++)
 		if (lesson[i].quarters && lesson[i].prog != OURS &&
-		    rr_cache_same(&lesson[i].peer, peer)) {
+		    rr_peeraddr_same(&lesson[i].peer, peer)) {
 			u = usual_of(i);
 			if (u.calls >= most.calls)
 				most = u;

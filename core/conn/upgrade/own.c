@@ -195,9 +195,10 @@ bool rr_own_params(struct rr_prov_params *p, struct rr_conn *c, const uint8_t *t
 		p->long_size = rr_cp->device_inline;
 		memcpy(p->token, token, RR_TOKEN_LEN);
 	}
-	if (token)
+	if (token) {
 		memcpy(&p->local, rr_ends_own(c), sizeof(p->local));
-	else if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
+		p->peer = (const void *)rr_ends_peer(c);
+	} else if (rr_os->getsockname(fd, (struct sockaddr *)&p->local, &len))
 		p->local.sin6_family = AF_UNSPEC;
 	/* A socket file is only needed for peers in other network namespaces. */
 	p->near = token && is_near(&p->local, rr_ends_peer(c));

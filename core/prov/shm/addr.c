@@ -6,7 +6,7 @@
  * directory, so an offer cannot make a server connect to other programs' sockets. Who connects
  * is judged in rendezvous.c.
  *
- *   address = version, HAS_..., name */
+ *   address = version, HAS_..., name [, id of kept regions] */
 #include "core/prov/shm/shm_int.h"
 
 #include <dirent.h>
@@ -26,6 +26,8 @@
 #define ADDR_LEN	(2 + NAME_LEN)
 #define HAS_ABSTRACT	1u
 #define HAS_FILE	2u
+#define KEEPS		4u	/* this side may keep the regions afterwards (reuse.c) */
+#define HAS_KEPT	8u	/* … and has some that could be used now */
 #define NAME_LEN	RR_SHM_NAME
 #define BACKLOG		8
 #define STALE_S		60	/* a socket file this old belongs to nobody any more */
@@ -208,6 +210,32 @@ static void listen_in(struct rr_shm *q, const char *run_dir, const char name[NAM
 	rr_os->close(dir);
 }
 
+/* A process's first connection may be its only one: its server keeps nothing for it. */
+static void offer_again(struct rr_shm *q, struct rr_prov_addr *offer)
+{
+	uint64_t id;
+
+	if (!q->again.stays)
+		return;
+	offer->bytes[1] |= KEEPS;
+	if (!rr_shm_again_offer(q, &id))
+		return;
+	offer->bytes[1] |= HAS_KEPT;
+	memcpy(offer->bytes + offer->len, &id, sizeof(id));
+	offer->len += sizeof(id);
+}
+
+void rr_shm_offered_again(struct rr_shm *q, const struct rr_prov_addr *offer)
+{
+	uint64_t id;
+
+	q->again.stays = offer->bytes[1] & KEEPS;
+	if (!(offer->bytes[1] & HAS_KEPT))
+		return;
+	memcpy(&id, offer->bytes + ADDR_LEN, sizeof(id));
+	rr_shm_again_find(q, id);
+}
+
 /* See shm_int.h. One of the two listeners is enough. An offer to a peer on this host that needs
  * no file may name the listener of an earlier offer (kept.c). */
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer)
@@ -217,6 +245,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 	int rc;
 
 	q->listener[0] = q->param.near && !run_dir ? rr_shm_listener_take(name) : -1;
+	q->again.stays = q->listener[0] >= 0;
 	if (q->listener[0] < 0) {
 		rc = random_name(name);
 		if (rc)
@@ -231,6 +260,7 @@ int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *of
 	offer->bytes[1] = (q->listener[0] >= 0 ? HAS_ABSTRACT : 0) |
 		(q->listener[1] >= 0 ? HAS_FILE : 0);
 	memcpy(offer->bytes + 2, name, NAME_LEN);
+	offer_again(q, offer);
 	return 0;
 }
 _Static_assert(sizeof(RR_SHM_PREFIX) - 1 + 32 == NAME_LEN, "a name is random");
@@ -300,7 +330,9 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir)
 	struct sockaddr_un sa;
 	int rc = -ECONNREFUSED;
 
-	if (offer->len != ADDR_LEN || offer->bytes[0] != ADDR_VERSION)
+	if (offer->len < ADDR_LEN || offer->bytes[0] != ADDR_VERSION)
+		return -EINVAL;
+	if (offer->len != ADDR_LEN + (offer->bytes[1] & HAS_KEPT ? sizeof(uint64_t) : 0))
 		return -EINVAL;
 	memcpy(name, offer->bytes + 2, NAME_LEN);
 	if (!rr_shm_is_name(name))

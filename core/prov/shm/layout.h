@@ -43,6 +43,8 @@
 
 #define RR_SHM_MAGIC	UINT64_C(0x72726d6173686d01)	/* says endianness too */
 #define RR_SHM_VERSION	4u
+/* In place of RR_SHM_MAGIC: the regions that the offer has named, and no memfd. */
+#define RR_SHM_AGAIN	UINT64_C(0x72726d6173686e01)
 
 #define RR_SHM_SHORT	304u		/* bytes of payload in a slot: most calls about a file,
 					 * and their replies */
@@ -56,9 +58,9 @@
 
 #define RR_SHM_PROOF	8u
 
-/* Each side's first packet, with its memfd. The proof is half of the token: the first half
- * from the answering side, the second half from the offering side, so neither learns from
- * the other what it has to show itself. */
+/* Each side's first packet, with its memfd (but see RR_SHM_AGAIN). The proof is half of the
+ * token: the first half from the answering side, the second half from the offering side, so
+ * neither learns from the other what it has to show itself. */
 struct rr_shm_hello {
 	uint64_t magic;
 	uint32_t version;

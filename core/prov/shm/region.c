@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -245,10 +246,35 @@ static void drop_view(const struct rr_shm_view *v)
 	unmapped(v->geo.total);
 }
 
+void rr_shm_views_drop(const struct rr_shm_view *own, const struct rr_shm_view *peer)
+{
+	drop_view(own);
+	drop_view(peer);
+}
+
 void rr_shm_regions_drop(struct rr_shm *q)
 {
-	drop_view(&q->own);
-	drop_view(&q->peer);
+	rr_shm_views_drop(&q->own, &q->peer);
+}
+
+static bool is_written(const struct rr_shm_view *v, uint32_t pos)
+{
+	const struct rr_shm_slot *s = rr_shm_slot(v, pos);
+
+	return atomic_load_explicit(&s->seq, memory_order_relaxed) ||
+		atomic_load_explicit(&s->skip, memory_order_relaxed);
+}
+
+/* The peer may have sent more than we have taken, but no position before the one at which it
+ * would have gone on is as new. */
+void rr_shm_region_clear(struct rr_shm *q)
+{
+	const struct rr_shm_view *v = &q->own;
+	uint32_t n = q->again.messages;
+
+	while (n < v->geo.slots && is_written(v, n))
+		n++;
+	memset(v->berth.at, 0, v->geo.ring_off + n * sizeof(struct rr_shm_slot));
 }
 
 struct trim {

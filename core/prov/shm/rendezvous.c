@@ -8,6 +8,9 @@
  *   client  join()       finds that hello waiting, checks, maps; sends hello + memfd: ready
  *   server  establish()  takes it, checks, maps: ready
  *
+ * If both have kept the regions of an earlier connection, the hellos come without memory
+ * (reuse.c).
+ *
  * A server that has waited long enough gives up by withdraw(). One compare-exchange in its own
  * region decides between that and join(), of which the exchange is the last step. So an
  * offering side that is ready has a peer that takes its messages.
@@ -47,7 +50,7 @@ static int judge_hello(const struct rr_shm_hello *h, const uint8_t *proof, struc
 {
 	if (!same_bytes(h->proof, proof, RR_SHM_PROOF))
 		return -EACCES;
-	if (h->magic != RR_SHM_MAGIC)
+	if (h->magic != RR_SHM_MAGIC && h->magic != RR_SHM_AGAIN)
 		return -EPROTO;
 	if (h->version != RR_SHM_VERSION)
 		return -EPROTONOSUPPORT;
@@ -78,14 +81,54 @@ static void drop_place(struct rr_shm *q)
 	q->keeps_place = false;
 }
 
-/* Takes the peer's hello from sock, and maps its region. -EAGAIN: it is not there yet. */
+/* The server does not have the regions that the offer has named. */
+static int forgo_kept(struct rr_shm *q)
+{
+	rr_shm_regions_drop(q);
+	q->own.berth.at = q->peer.berth.at = NULL;
+	rr_shm_again_init(q, true);
+	return rr_shm_geo_init(&q->own.geo, q->param.recv_size, q->param.recvs,
+			       q->param.mem_size);
+}
+
+/* The peer's memory comes with its hello. */
+static int take_region(struct rr_shm *q, int sock, const struct rr_shm_geo *g)
+{
+	bool lent;
+	int rc = 0, fd;
+
+	if (g->total > rr_shm_geo_bearable(&q->own.geo))
+		return -EFBIG;
+	if (q->again.taken)
+		rc = q->again.called ? forgo_kept(q) : -EPROTO;
+	if (rc)
+		return rc;
+	rc = fd = take_fd(q, sock, &lent);
+	if (fd >= 0)
+		rc = rr_shm_region_take(q, fd, g);
+	if (!rc)	/* from here on only the mapping keeps it alive */
+		rr_os->close(fd);
+	else if (fd >= 0)
+		rr_shm_drop_fd(fd);
+	if (lent)
+		rr_shm_place_back();
+	return rc;
+}
+
+/* No memory comes with it: both sides have it. */
+static RR_NOINLINE int take_again(const struct rr_shm *q, int sock)
+{
+	return q->again.taken && !rr_shm_foreign_next(sock) ? 0 : -EPROTO;
+}
+
+/* Takes the peer's hello from sock, and maps its region unless both have it. -EAGAIN: it is not
+ * there yet. */
 static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 {
 	struct rr_shm_hello h;
 	struct rr_shm_geo g;
 	ssize_t n = rr_os->recv(sock, &h, sizeof(h), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
-	bool lent;
-	int rc, fd;
+	int rc;
 
 	if (n < 0)
 		return -errno;
@@ -96,29 +139,20 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = judge_hello(&h, proof, &g);
 	if (rc)
 		return rc;
-	if (g.total > rr_shm_geo_bearable(&q->own.geo))
-		return -EFBIG;
-	rc = fd = take_fd(q, sock, &lent);
-	if (fd >= 0)
-		rc = rr_shm_region_take(q, fd, &g);
-	if (!rc) {	/* from here on only the mapping keeps it alive */
+	rc = h.magic == RR_SHM_AGAIN ? take_again(q, sock) : take_region(q, sock, &g);
+	if (!rc)
 		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
-		rr_os->close(fd);
-	} else if (fd >= 0) {
-		rr_shm_drop_fd(fd);
-	}
-	if (lent)
-		rr_shm_place_back();
 	return rc;
 }
 
-/* One packet with one descriptor. The receiver judges the bytes before it lets the descriptor
- * in. */
+/* One packet, and a descriptor with it; memfd -1: none, for the regions that both sides have.
+ * The receiver judges the bytes before it lets the descriptor in. */
 static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proof)
 {
 	struct rr_shm_hello h = {
-		.magic = RR_SHM_MAGIC, .version = RR_SHM_VERSION, .size = sizeof(h),
-		.recv_size = q->own.geo.recv_size, .recvs = q->own.geo.recvs,
+		.magic = memfd < 0 ? RR_SHM_AGAIN : RR_SHM_MAGIC,
+		.version = RR_SHM_VERSION, .size = sizeof(h),
+		.recv_size = q->own.geo.recv_size, .recvs = q->param.recvs,
 		.mem_size = q->own.geo.mem_size, .total = q->own.geo.total,
 	};
 	struct iovec iov = { &h, sizeof(h) };
@@ -137,22 +171,29 @@ static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proo
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &memfd, sizeof(int));
+	if (memfd < 0)
+		m.msg_controllen = 0;
 	if (rr_os->sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return -errno;
 	return 0;
 }
 
-/* Makes our region and passes it to the peer. */
+/* Makes our region, or makes it as new, and passes it to the peer. */
 static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 {
-	int memfd = rr_shm_region_make(q), rc;
+	int memfd = -1, rc;
 
-	if (memfd < 0)
+	if (q->again.taken)
+		rr_shm_region_clear(q);
+	else
+		memfd = rr_shm_region_make(q);
+	if (!q->again.taken && memfd < 0)
 		return memfd;
 	q->qp.mem = q->own.mem;
 	q->qp.mem_size = (size_t)q->own.geo.mem_size;
 	rc = send_hello(q, sock, memfd, proof);
-	rr_os->close(memfd);
+	if (memfd >= 0)
+		rr_os->close(memfd);
 	return rc;
 }
 
@@ -177,7 +218,8 @@ static void get_ready(struct rr_shm *q)
 	q->qp.recvs = q->qp.peer_recvs = q->own.geo.recvs;
 	q->refusing = rr_shm_refuse_fds(q->qp.wake_fd);
 	q->plain = q->refusing && rr_shm_is_empty(q->qp.wake_fd);
-	q->qp.peer_pid = peer_pid(q->qp.wake_fd);
+	if (!q->again.taken)
+		q->qp.peer_pid = peer_pid(q->qp.wake_fd);
 	/* Pairs with the acquire in rr_shm_ready(), for peek() without the lock. */
 	atomic_store_explicit(&q->state, RR_SHM_READY, memory_order_release);
 }
@@ -203,13 +245,18 @@ static int init_shm(struct rr_shm *q, const struct rr_prov_params *p, enum rr_sh
 	if (rr_shm_burdened())
 		return -EBUSY;
 	q->key_gen = new_key_gen();
-	q->param = *p;
-	q->param.run_dir = NULL;
+	q->param.recv_size = p->recv_size;
+	q->param.recvs = p->recvs;
+	q->param.mem_size = p->mem_size;
+	memcpy(q->param.token, p->token, RR_TOKEN_LEN);
+	q->param.peer = p->peer ? *p->peer : (struct sockaddr_in6){ 0 };
+	q->param.near = p->near;
 	q->qp.recv_size = p->recv_size;
 	q->qp.recvs = p->recvs;
 	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
 	q->creator = rr_pid();
+	rr_shm_again_init(q, state == RR_SHM_LISTENING);
 	atomic_store_explicit(&q->state, state, memory_order_relaxed);
 	return 0;
 }
@@ -254,8 +301,9 @@ int rr_shm_answer(struct rr_qp *qp, const struct rr_prov_params *p,
 		rc = rr_shm_connect(offer, p->run_dir);
 		if (rc >= 0) {
 			qp->wake_fd = rc;
-			rc = rr_shm_place_keep();
-			q->keeps_place = rc == 0;
+			rr_shm_offered_again(q, offer);
+			rc = q->again.taken ? 0 : rr_shm_place_keep();
+			q->keeps_place = rc == 0 && !q->again.taken;
 			if (!rc)
 				rc = greet(q, qp->wake_fd, q->param.token);
 		}
@@ -427,7 +475,8 @@ void rr_shm_close(struct rr_qp *qp)
 		drop_place(q);
 		break;
 	}
-	rr_shm_regions_drop(q);
+	if (early || !last || !rr_shm_again_keep(q))
+		rr_shm_regions_drop(q);
 	/* The socket has to be searched only if descriptors may be in it, and if nobody else
 	 * will close it later. */
 	if (qp->wake_fd < 0 || !last || q->plain)

@@ -281,6 +281,8 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	uint8_t *data = likely(len <= RR_SHM_SHORT) ? s->data : rr_shm_long(&q->own, pos);
 
 	__builtin_prefetch(likely(data == s->data) ? second_line(s) : data);
+	if (unlikely(data != s->data))
+		q->busy = true;
 	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV))
 		return -EPROTO;
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))

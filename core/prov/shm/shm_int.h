@@ -89,7 +89,13 @@ struct rr_shm {
 	rr_time fence_end;		/* until then the peer may copy under `fencing` */
 
 	/* set-up */
-	struct rr_prov_params param;	/* run_dir is not kept */
+	struct {			/* as in struct rr_prov_params */
+		uint32_t recv_size, recvs;
+		size_t mem_size;
+		uint8_t token[RR_TOKEN_LEN];
+		struct sockaddr_in6 peer;
+		bool near;
+	} param;
 	int listener[2];		/* abstract, file; -1 */
 	bool keeps_place;		/* its answer counts in place.c */
 	/* owns the sockets until the connection is ready, and unlinks path */
@@ -99,8 +105,17 @@ struct rr_shm {
 	bool plain;			/* … and none is in it */
 	/* disconnect() was called: no process uses it any more */
 	bool ended;
+	bool busy;			/* it has had a long message, or Reads or Writes */
 	bool roused;			/* rouse(): wake_fd is readable for good */
 	char path[108];			/* "" none */
+	struct {
+		uint64_t id;		/* by which both sides know the regions */
+		uint32_t era;		/* forks before */
+		uint32_t messages;	/* that have left something in our region */
+		bool stays;		/* the client will look for them again */
+		bool called;		/* this is the offering side */
+		bool taken;		/* they are those of an earlier connection */
+	} again;
 
 	/* Of the tables below only what the rings and the keys in use need is ever touched;
 	 * when nothing is in use, trim() makes them as new. */
@@ -151,12 +166,17 @@ int rr_shm_region_make(struct rr_shm *q);
 int rr_shm_region_take(struct rr_shm *q, int memfd, const struct rr_shm_geo *g);
 /* Unmaps both, as far as they are mapped. Leaves q as it is. */
 void rr_shm_regions_drop(struct rr_shm *q);
+void rr_shm_views_drop(const struct rr_shm_view *own, const struct rr_shm_view *peer);
+/* Makes our region, which an earlier connection has used, as new; the peer does not use it. */
+void rr_shm_region_clear(struct rr_shm *q);
 void rr_shm_trim(struct rr_qp *qp, bool (*used)(void *ctx, size_t off, size_t len), void *ctx);
 
 /* --- addr.c: where the offering side listens. errno may change --- */
 
 /* Opens the listeners and puts their address into the offer. */
 int rr_shm_listen(struct rr_shm *q, const char *run_dir, struct rr_prov_addr *offer);
+/* Takes the regions that the offer, with which rr_shm_connect() has succeeded, names. */
+void rr_shm_offered_again(struct rr_shm *q, const struct rr_prov_addr *offer);
 /* Closes the listeners, and removes the file if this process made it. Leaves q as it is. */
 void rr_shm_unlisten(struct rr_shm *q);
 /* The same when the peer has connected; one listener may be kept. alone: nobody else
@@ -209,6 +229,17 @@ void rr_shm_listener_keep(int fd);
 int rr_shm_listener_take(char name[RR_SHM_NAME]);
 bool rr_shm_listener_forget(int fd);	/* as rr_prov_forget() */
 bool rr_shm_listener_spare(void);	/* as rr_prov_spare() */
+
+/* --- reuse.c: regions kept for the next connection of the same two processes --- */
+/* q has regions of its own, known by its token. */
+void rr_shm_again_init(struct rr_shm *q, bool called);
+/* Keeps q's regions, if they may be of use; false: they are still the caller's. */
+bool rr_shm_again_keep(const struct rr_shm *q);
+/* The offering side: takes regions kept from an earlier connection to the same server, and puts
+ * what the server knows them by into *id. */
+bool rr_shm_again_offer(struct rr_shm *q, uint64_t *id);
+/* The answering side: takes those that the client names. */
+bool rr_shm_again_find(struct rr_shm *q, uint64_t id);
 
 /* --- place.c: a descriptor number that is held for a descriptor yet to come --- */
 int rr_shm_place_keep(void);	/* one more answer is out; 0 or -errno */

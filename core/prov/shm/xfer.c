@@ -243,6 +243,7 @@ static uint8_t *enter(struct rr_shm *q, enum rr_rights right, const struct rr_se
 
 	if (!seg->handle)
 		return NULL;
+	q->busy = true;
 	atomic_store_explicit(&q->peer.ctl->accessing, seg->handle, memory_order_relaxed);
 	/* Pairs with the fence in fence_out(). */
 	rr_fence();
