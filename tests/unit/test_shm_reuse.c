@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/prov/shm/shm_int.h"
+#include "core/prov/shm/reuse.c"
 #include "tests/lib/mapped.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/lib/slowfd.h"
@@ -19,6 +21,7 @@
 
 static struct shm_pair p;
 static struct sockaddr_in6 at;
+static int maps;	/* that were there before the last connection but one */
 static uint8_t serial;
 
 static struct rr_shm *client(void)
@@ -75,9 +78,19 @@ static bool is_again(void)
 /* The first connection of a process does not have its regions kept. */
 static void begin_second(void)
 {
+	maps = shared_maps();
 	begin();
 	end();
 	begin();
+}
+
+static void offer_again(void)
+{
+	begin_second();
+	end();
+	begin_sized(8);
+	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
+	cr_assert(client()->again.taken);
 }
 
 static int say(struct rr_qp *qp, const char *text)
@@ -131,6 +144,7 @@ Test(shm_reuse, the_next_connection_has_the_regions_of_the_last)
 		cr_assert(is_again());
 		cr_assert_eq(client()->own.berth.at, own);
 		cr_assert_eq(client()->peer.berth.at, peer);
+		cr_assert_eq(p.c->peer_pid, (uint32_t)getpid());
 		they_talk();
 	}
 }
@@ -145,6 +159,33 @@ Test(shm_reuse, what_nobody_has_read_is_not_there_any_more)
 	end();
 	begin();
 	cr_assert(is_again());
+	they_talk();
+}
+
+static bool in_use(void *ctx, size_t off, size_t len)
+{
+	(void)ctx, (void)off, (void)len;
+	return false;
+}
+
+/* An idle connection has given slots back, so that there is nothing in some that come before
+ * others in which there is. */
+Test(shm_reuse, what_was_read_is_not_there_any_more)
+{
+	begin_sized(64);
+	connect_both();
+	end();
+	begin_sized(64);
+	connect_both();
+	they_talk();
+	ops->trim(p.c, in_use, NULL);
+	ops->trim(p.s, in_use, NULL);
+	they_talk();
+	end();
+	begin_sized(64);
+	connect_both();
+	cr_assert(is_again());
+	they_talk();
 	they_talk();
 }
 
@@ -196,17 +237,29 @@ Test(shm_reuse, another_server_gets_new_regions)
 
 Test(shm_reuse, other_sizes_need_new_regions)
 {
-	begin_second();
-	end();
-	begin_sized(9);
-	connect_both();
-	cr_assert_not(is_again());
-	they_talk();
+	static const struct { uint32_t recv_size, recvs; size_t mem_size; } other[] = {
+		{ 4096, 7, 1 << 20 }, { 8192, 8, 1 << 20 }, { 4096, 8, 1 << 19 },
+	};
+
+	for (size_t i = 0; i < rr_array_size(other); i++) {
+		begin_second();
+		end();
+		begin_sized(8);
+		p.cp.recv_size = p.sp.recv_size = other[i].recv_size;
+		p.cp.recvs = p.sp.recvs = other[i].recvs;
+		p.cp.mem_size = p.sp.mem_size = other[i].mem_size;
+		connect_both();
+		cr_assert_not(is_again(), "%zu", i);
+		they_talk();
+		end();
+	}
 }
 
+/* By neither end. */
 static void then_it_is_not_kept(void)
 {
 	end();
+	cr_assert_eq(shared_maps(), maps);
 	begin();
 	cr_assert_not(is_again());
 	they_talk();
@@ -223,12 +276,28 @@ Test(shm_reuse, a_long_message_is_too_much)
 	then_it_is_not_kept();
 }
 
-Test(shm_reuse, many_messages_are_too_much)
+Test(shm_reuse, many_messages_one_way_are_too_much)
 {
 	begin_second();
-	for (int i = 0; i < 4; i++)
-		they_talk();
+	for (uint32_t i = 0; i <= FEW; i++) {
+		cr_assert_eq(say(p.c, "a call"), 1);
+		cr_assert(hears(p.s, "a call"));
+	}
 	then_it_is_not_kept();
+}
+
+/* As a server does. */
+Test(shm_reuse, an_end_that_has_seen_the_others_end_keeps_them_too)
+{
+	struct rr_wc wc;
+
+	begin_second();
+	end_one(p.c, true);
+	cr_assert_eq(ops->drain(p.s), -ECONNRESET);
+	cr_assert_eq(ops->poll(p.s, &wc, 1), -ECONNRESET);
+	end_one(p.s, true);
+	begin();
+	cr_assert(is_again());
 }
 
 Test(shm_reuse, chunks_are_too_much)
@@ -256,16 +325,16 @@ Test(shm_reuse, a_peer_that_has_lied_is_not_met_again)
 	struct rr_wc wc;
 
 	begin_second();
-	atomic_store(&server()->own.ring[0].len, UINT32_MAX);
+	atomic_store(&server()->own.ring[0].len, UINT32_C(1) << 31);
 	atomic_store(&server()->own.ring[0].seq, rr_shm_seq(0));
 	cr_assert_eq(ops->poll(p.s, &wc, 1), -EPROTO);
-	then_it_is_not_kept();
+	end();
+	begin();
+	cr_assert_not(is_again());
 }
 
 Test(shm_reuse, a_fork_sees_nothing_that_is_used_again)
 {
-	int maps = shared_maps();
-
 	begin_second();
 	end();
 	cr_assert_eq(shared_maps(), maps + 4);
@@ -279,11 +348,78 @@ Test(shm_reuse, a_fork_sees_nothing_that_is_used_again)
 	cr_assert_not(is_again());
 }
 
+/* One that we are not told of. */
+Test(shm_reuse, a_process_takes_its_own_only)
+{
+	int status;
+	pid_t pid;
+
+	begin_second();
+	end();
+	pid = fork();
+	if (!pid) {
+		begin_second();
+		_exit(is_again());
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	begin();
+	cr_assert(is_again());
+}
+
+Test(shm_reuse, a_child_leaves_its_parents_connection_alone)
+{
+	int status;
+	pid_t pid;
+
+	begin_second();
+	pid = fork();
+	if (!pid) {
+		end();
+		begin_second();
+		_exit(is_again());
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+}
+
+Test(shm_reuse, what_has_not_ended_is_not_kept)
+{
+	begin_second();
+	p.c->mem_unused = p.s->mem_unused = true;
+	ops->close(p.c);
+	ops->close(p.s);
+	cr_assert_eq(shared_maps(), maps + 2, "the queue pairs");
+}
+
+Test(shm_reuse, what_is_declined_is_not_kept)
+{
+	offer_again();
+	p.c->mem_unused = true;
+	ops->close(p.c);
+	cr_assert_eq(shared_maps(), maps + 4, "the queue pairs, and what the server keeps");
+}
+
+Test(shm_reuse, what_is_old_goes_when_another_is_kept)
+{
+	int before;
+
+	begin_second();
+	end();
+	before = shared_maps();
+	for (unsigned i = 0; i < KEPT; i++)
+		kept[i].since -= 2 * FRESH;
+	begin_sized(8);
+	at.sin6_port = 9;
+	connect_both();
+	end();
+	cr_assert_eq(shared_maps(), before, "two for two");
+}
+
 /* Regions that nobody has asked for again give way in turn. */
 Test(shm_reuse, a_process_keeps_a_few)
 {
-	int maps = shared_maps();
-
+	maps = shared_maps();
 	begin();
 	end();
 	for (int i = 0; i < 64; i++) {
@@ -347,15 +483,6 @@ static int memory(void)
 	return fd;
 }
 
-static void offer_again(void)
-{
-	begin_second();
-	end();
-	begin_sized(8);
-	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
-	cr_assert(client()->again.taken);
-}
-
 /* Stands in for the server. */
 static int connect_to_client(void)
 {
@@ -371,7 +498,7 @@ static int connect_to_client(void)
 Test(shm_reuse, no_descriptor_comes_with_regions_that_are_known)
 {
 	struct rr_shm_hello h;
-	int maps = shared_maps(), fd, sock;
+	int fd, sock;
 
 	offer_again();
 	fd = memory();
@@ -438,7 +565,8 @@ Test(shm_reuse, memory_that_the_app_has_locked_is_not_kept)
 {
 	begin_second();
 	/* sanitizers ignore mlock() */
-	if (syscall(SYS_mlock, client()->own.keys, RR_PAGE))
+	if (syscall(SYS_mlock, client()->own.keys, RR_PAGE) ||
+	    syscall(SYS_mlock, server()->own.keys, RR_PAGE))
 		cr_skip_test("no page may be locked");
 	then_it_is_not_kept();
 }

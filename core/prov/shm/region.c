@@ -259,14 +259,11 @@ void rr_shm_regions_drop(struct rr_shm *q)
 
 static bool is_written(const struct rr_shm_view *v, uint32_t pos)
 {
-	const struct rr_shm_slot *s = rr_shm_slot(v, pos);
-
-	return atomic_load_explicit(&s->seq, memory_order_relaxed) ||
-		atomic_load_explicit(&s->skip, memory_order_relaxed);
+	return atomic_load_explicit(&rr_shm_slot(v, pos)->seq, memory_order_relaxed);
 }
 
-/* The peer may have sent more than we have taken, but no position before the one at which it
- * would have gone on is as new. */
+/* The peer may have sent more than we have taken: then these follow. No position was passed over
+ * unless all slots have been used. */
 void rr_shm_region_clear(struct rr_shm *q)
 {
 	const struct rr_shm_view *v = &q->own;

@@ -3,7 +3,7 @@
  * between the same two processes: making, mapping and unmapping them is most of what the
  * set-up of a short connection costs.
  *
- * Such a pair of regions is known by half of the token of the connection for which it was made.
+ * Such a pair of regions is known by half of the token of the connection that used it last.
  * A client that has one from the same server names it in its offer. A server that has it, too,
  * is done with it as well, and says so in its hello, with which it passes no descriptor then.
  * Each side clears its own region before it sends its hello, and writes to the peer's only
@@ -183,7 +183,6 @@ static bool has_sizes(const struct kept_regions *k, const struct rr_shm *q)
 {
 	return k->pid == (int32_t)rr_pid() && k->recvs == q->param.recvs &&
 	       k->own.geo.recv_size == q->own.geo.recv_size &&
-	       k->own.geo.total == q->own.geo.total &&
 	       k->own.geo.mem_size == q->own.geo.mem_size;
 }
 
@@ -201,7 +200,6 @@ static bool take_pair(struct kept_regions *k, struct rr_shm *q, uint64_t id)
 		q->peer = k->peer;
 		q->qp.peer_pid = k->peer_pid;
 		q->again.messages = k->messages;
-		q->again.id = id;
 		q->again.taken = true;
 	}
 	disown_entry(k, ok ? 0 : id);
