@@ -262,7 +262,7 @@ static bool is_written(const struct rr_shm_view *v, uint32_t pos)
 	return atomic_load_explicit(&rr_shm_slot(v, pos)->seq, memory_order_relaxed);
 }
 
-/* The peer may have sent more than we have taken: then these follow. No position was passed over
+/* What the peer has sent beyond what we have taken follows that. No position was passed over
  * unless all slots have been used. */
 void rr_shm_region_clear(struct rr_shm *q)
 {
