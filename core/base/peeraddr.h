@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The same family, address and port? Each is a struct sockaddr_in or sockaddr_in6. */
+/* The same family, address and port? No other field counts. Each is a struct sockaddr_in or
+ * sockaddr_in6. */
 static inline bool rr_peeraddr_same(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;

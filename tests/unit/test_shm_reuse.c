@@ -495,16 +495,20 @@ static int connect_to_client(void)
 	return fd;
 }
 
+/* With memory, and a proof of which so many bits are wrong. */
+static void say_hello(int sock, uint64_t magic, const uint8_t *proof, uint8_t wrong)
+{
+	struct rr_shm_hello h = hello(magic, proof);
+	int fd = memory();
+
+	h.proof[3] ^= wrong;
+	cr_assert(hand_over(sock, &h, sizeof(h), &fd, 1));
+}
+
 Test(shm_reuse, no_descriptor_comes_with_regions_that_are_known)
 {
-	struct rr_shm_hello h;
-	int fd, sock;
-
 	offer_again();
-	fd = memory();
-	sock = connect_to_client();
-	h = hello(RR_SHM_AGAIN, p.cp.token);
-	cr_assert(hand_over(sock, &h, sizeof(h), &fd, 1));
+	say_hello(connect_to_client(), RR_SHM_AGAIN, p.cp.token, 0);
 	cr_assert_eq(ops->join(p.c, &p.answer), -EPROTO);
 	cr_assert_eq(shared_maps(), maps + 4, "the queue pairs, and what the server keeps");
 }
@@ -512,15 +516,8 @@ Test(shm_reuse, no_descriptor_comes_with_regions_that_are_known)
 /* What was offered stays as it is until the peer has shown its half of the token. */
 Test(shm_reuse, a_stranger_does_not_change_what_is_used)
 {
-	struct rr_shm_hello h;
-	int fd, sock;
-
 	offer_again();
-	fd = memory();
-	sock = connect_to_client();
-	h = hello(RR_SHM_MAGIC, p.cp.token);
-	h.proof[3] ^= 1;
-	cr_assert(hand_over(sock, &h, sizeof(h), &fd, 1));
+	say_hello(connect_to_client(), RR_SHM_MAGIC, p.cp.token, 1);
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
 	cr_assert_eq(ops->join(p.c, &p.answer), 0);
 	cr_assert_eq(ops->establish(p.s), 0);
@@ -531,16 +528,11 @@ Test(shm_reuse, a_stranger_does_not_change_what_is_used)
 /* A server's region is in use as soon as it has said so. */
 Test(shm_reuse, a_client_does_not_change_its_mind)
 {
-	struct rr_shm_hello h;
-	int fd, sock;
-
 	offer_again();
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
 	cr_assert(server()->again.taken);
-	fd = memory();
-	sock = accept(client()->listener[0], NULL, NULL);
-	h = hello(RR_SHM_MAGIC, p.cp.token + RR_SHM_PROOF);
-	cr_assert(hand_over(sock, &h, sizeof(h), &fd, 1));
+	say_hello(accept(client()->listener[0], NULL, NULL), RR_SHM_MAGIC,
+		  p.cp.token + RR_SHM_PROOF, 0);
 	cr_assert_eq(ops->establish(p.s), -EPROTO);
 }
 

@@ -21,7 +21,6 @@ static struct {
 static struct rr_lock lock;
 static uint32_t next;
 
-/* v4 and v6 peers compare by family, port and address; no other field counts. */
 enum rr_reason rr_cache_look(const struct sockaddr_in6 *peer, rr_time now)
 {
 	enum rr_reason why = RR_R_NONE;

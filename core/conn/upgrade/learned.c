@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/peeraddr.h"
 #include "core/base/compiler.h"
 #include "core/base/lock.h"
+#include "core/base/peeraddr.h"
 #include "core/conn/upgrade/upgrade.h"
 #include "core/conn/upgrade/when.h"
 

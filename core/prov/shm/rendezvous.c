@@ -86,7 +86,7 @@ static int forgo_kept(struct rr_shm *q)
 {
 	rr_shm_regions_drop(q);
 	q->own.berth.at = q->peer.berth.at = NULL;
-	rr_shm_again_init(q, true);
+	q->again.taken = false;
 	return rr_shm_geo_init(&q->own.geo, q->param.recv_size, q->param.recvs,
 			       q->param.mem_size);
 }
@@ -183,12 +183,13 @@ static int greet(struct rr_shm *q, int sock, const uint8_t *proof)
 {
 	int memfd = -1, rc;
 
-	if (q->again.taken)
+	if (q->again.taken) {
 		rr_shm_region_clear(q);
-	else
+	} else {
 		memfd = rr_shm_region_make(q);
-	if (!q->again.taken && memfd < 0)
-		return memfd;
+		if (memfd < 0)
+			return memfd;
+	}
 	q->qp.mem = q->own.mem;
 	q->qp.mem_size = (size_t)q->own.geo.mem_size;
 	rc = send_hello(q, sock, memfd, proof);

@@ -46,7 +46,7 @@ static struct kept_regions {
 static _Atomic uint32_t turn;	/* which one gives way when all are taken */
 static _Atomic uint32_t forks;
 
-/* Both sides know a connection by its token. */
+/* Both sides know a connection, and what it leaves, by its token. */
 static uint64_t id_of(const struct rr_shm *q)
 {
 	uint64_t id;
@@ -73,7 +73,6 @@ static uint32_t forks_so_far(void)
 
 void rr_shm_again_init(struct rr_shm *q, bool called)
 {
-	q->again.id = id_of(q);
 	q->again.era = forks_so_far();
 	q->again.called = called;
 	q->again.taken = false;
@@ -110,7 +109,7 @@ static bool is_locked(const struct rr_shm *q)
 
 static bool is_worth(const struct rr_shm *q)
 {
-	return q->again.stays && q->again.id > OWNED && is_private(q) && ended_well(q) &&
+	return q->again.stays && id_of(q) > OWNED && is_private(q) && ended_well(q) &&
 	       was_brief(q) && q->own.berth.stays && q->peer.berth.stays && !is_locked(q);
 }
 
@@ -136,7 +135,7 @@ static bool keep_at(struct kept_regions *k, const struct rr_shm *q, uint64_t was
 	own = k->own;
 	peer = k->peer;
 	keep_in(k, q);
-	disown_entry(k, q->again.id);
+	disown_entry(k, id_of(q));
 	if (was)
 		rr_shm_views_drop(&own, &peer);
 	return true;
@@ -181,7 +180,7 @@ bool rr_shm_again_keep(const struct rr_shm *q)
 /* Of the sizes that q would give its own region. */
 static bool has_sizes(const struct kept_regions *k, const struct rr_shm *q)
 {
-	return k->pid == (int32_t)rr_pid() && k->recvs == q->param.recvs &&
+	return k->recvs == q->param.recvs &&
 	       k->own.geo.recv_size == q->own.geo.recv_size &&
 	       k->own.geo.mem_size == q->own.geo.mem_size;
 }
@@ -193,7 +192,7 @@ static bool take_pair(struct kept_regions *k, struct rr_shm *q, uint64_t id)
 
 	if (id <= OWNED || !own_entry(k, id))
 		return false;
-	ok = has_sizes(k, q) && k->called == q->again.called &&
+	ok = k->pid == (int32_t)rr_pid() && has_sizes(k, q) && k->called == q->again.called &&
 	     (!k->called || rr_peeraddr_same(&k->to, &q->param.peer));
 	if (ok) {
 		q->own = k->own;

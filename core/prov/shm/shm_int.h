@@ -109,7 +109,6 @@ struct rr_shm {
 	bool roused;			/* rouse(): wake_fd is readable for good */
 	char path[108];			/* "" none */
 	struct {
-		uint64_t id;		/* by which both sides know the regions */
 		uint32_t era;		/* forks before */
 		uint32_t messages;	/* that have left something in our region */
 		bool stays;		/* the client will look for them again */
@@ -231,7 +230,7 @@ bool rr_shm_listener_forget(int fd);	/* as rr_prov_forget() */
 bool rr_shm_listener_spare(void);	/* as rr_prov_spare() */
 
 /* --- reuse.c: regions kept for the next connection of the same two processes --- */
-/* q has regions of its own, known by its token. */
+/* Of a q that has no regions yet. */
 void rr_shm_again_init(struct rr_shm *q, bool called);
 /* Keeps q's regions, if they may be of use; false: they are still the caller's. */
 bool rr_shm_again_keep(const struct rr_shm *q);
