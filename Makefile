@@ -60,7 +60,7 @@ TESTLIB_SRC := $(filter-out $(FAKECONN),$(wildcard tests/lib/*.c))
 TOOLS       := $(patsubst tools/%.c,%,$(wildcard tools/rdmarpc-*.c))
 TOOLLIB_SRC := $(filter-out $(wildcard tools/rdmarpc-*.c),$(wildcard tools/*.c))
 
-obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+obj = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 SHIM := $(BUILD)/librpcrdma_shim.so
 
@@ -71,6 +71,11 @@ $(BUILD)/obj/%.o: %.c
 	$(mkdir)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALLCFLAGS) $($(*F)_CFLAGS) -c -o $@ $<
+
+$(BUILD)/obj/%.o: %.S
+	$(mkdir)
+	$(call say,AS,$<)
+	$(Q)$(CC) $(ALLCFLAGS) -fno-lto -c -o $@ $<
 
 # --- the library ---------------------------------------------------------------------
 
@@ -103,7 +108,8 @@ $(BUILD)/gen/way.ld: mk/way.list mk/large.list Makefile
 
 # Every program under LD_PRELOAD pays for each segment: code and constants share one (noseparate-code), which saves two
 # mmap() calls and three page faults, 8 us of the 60 that the library adds to an exec.
-SHIM_OBJ := $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c)
+SHIM_SRC := $(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c preload/twice.S
+SHIM_OBJ := $(call obj,$(SHIM_SRC))
 $(SHIM_OBJ): WHOLE := $(LTOFLAGS)
 
 $(SHIM): $(SHIM_OBJ) $(BUILD)/gen/symbols.map $(WAY)

@@ -4,7 +4,7 @@
 
 LOOP_SHIM := $(BUILD)/tests/native/librpcrdma_shim.so
 
-$(LOOP_SHIM): $(BUILD)/obj/tests/native/loop.o $(call obj,$(CORE_SRC) $(CONFIG_SRC) $(PRELOAD_SRC) preload/symbols.c) \
+$(LOOP_SHIM): $(BUILD)/obj/tests/native/loop.o $(SHIM_OBJ) \
 		$(BUILD)/gen/symbols.map
 	$(mkdir)
 	$(call say,LINK,$@)

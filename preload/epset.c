@@ -86,7 +86,7 @@ struct rr_ep_set *rr_ep_new(int epfd)
 		if (!s->f.kind)		/* written once: rr_fdt_peek() reads it without a
 					 * reference */
 			s->f.kind = RR_KIND_EPOLL;
-		s->f.ino = st.st_ino;
+		atomic_store_explicit(&s->f.ino, st.st_ino, memory_order_relaxed);
 		atomic_store_explicit(&s->f.fds, 0, memory_order_relaxed);
 		s->foreign = s->nested = s->in_set = s->kicked = s->kernel_first = false;
 		s->epfd = epfd;

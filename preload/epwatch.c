@@ -3,7 +3,6 @@
  * (epset.h), and when it changes. Reporting events is epnews.c's. */
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "preload/epset.h"
 #include "core/base/os.h"
@@ -448,7 +447,6 @@ void rr_ep_activate(struct rr_sock *so)
 void rr_ep_sock_gone(struct rr_sock *so, int fd)
 {
 	int saved = errno;
-	struct stat st;
 	bool mine;
 
 	/* watched() does not do here: a thread that is about to add a watch may hold the lock,
@@ -457,7 +455,7 @@ void rr_ep_sock_gone(struct rr_sock *so, int fd)
 		return;
 	/* A forked child may keep the file open, and with it the kernel's registration. One
 	 * that bears our key must be removed while fd still reaches it. */
-	mine = so->watches && !fstat(fd, &st) && st.st_ino == so->f.ino;
+	mine = so->watches && rr_file_is_at(&so->f, fd);
 	while (so->watches) {
 		struct rr_ep_watch *w = so->watches;
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 
 #include "core/base/compiler.h"
@@ -227,19 +228,37 @@ uint32_t rr_fdt_changes(void)
 	return atomic_load_explicit(&changes, memory_order_acquire);
 }
 
+enum { UNKNOWN };	/* no socket has this inode */
+
+/* Is fd a socket, and the one of inode *ino? An inode that is not known yet is noted. errno is
+ * left alone. */
+static bool is_socket(int fd, _Atomic uint64_t *ino)
+{
+	uint64_t was = UNKNOWN;
+	int saved = errno;
+	struct stat st;
+	bool is = !fstat(fd, &st) && S_ISSOCK(st.st_mode) &&
+		  (atomic_compare_exchange_strong_explicit(ino, &was, st.st_ino,
+							   memory_order_relaxed,
+							   memory_order_relaxed) ||
+		   was == st.st_ino);
+
+	errno = saved;
+	return is;
+}
+
 struct rr_sock *rr_sock_new(int fd)
 {
-	int saved = errno;
+	_Atomic uint64_t ino = UNKNOWN;
 	struct rr_sock *so;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !(so = pop())) {
-		errno = saved;
+	/* With one thread nobody else closes fd now, and a connection of one call has ended
+	 * before somebody asks for its inode. */
+	if ((!__libc_single_threaded && !is_socket(fd, &ino)) || !(so = pop()))
 		return NULL;
-	}
 	if (!so->f.kind)	/* else it is, and may be looked at (rr_fdt_peek()) */
 		so->f.kind = RR_KIND_SOCK;
-	so->f.ino = st.st_ino;
+	atomic_store_explicit(&so->f.ino, ino, memory_order_relaxed);
 	atomic_store_explicit(&so->watches, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
@@ -350,13 +369,16 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)
 
 /* --- identity --- */
 
-static bool file_is_at(const struct rr_file *f, int fd)
+bool rr_file_is_at(struct rr_file *f, int fd)
 {
 	int saved = errno;
 	struct stat st;
-	bool same = !fstat(fd, &st) && st.st_ino == f->ino &&
-		    (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode));
+	bool same;
 
+	if (f->kind == RR_KIND_SOCK)
+		return is_socket(fd, &f->ino);
+	same = !fstat(fd, &st) &&
+	       st.st_ino == atomic_load_explicit(&f->ino, memory_order_relaxed);
 	errno = saved;
 	return same;
 }
@@ -365,7 +387,7 @@ bool rr_file_verify(struct rr_file *f, int fd)
 {
 	rr_fdt_slot *slot = rr_fdt_slot_of(fd);
 	struct rr_file *mine = f;
-	bool same = file_is_at(f, fd);
+	bool same = rr_file_is_at(f, fd);
 
 	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL)) {
 		rr_fdt_change();
@@ -379,7 +401,7 @@ int rr_fdt_fd_of(const struct rr_conn *c)
 	for (int fd = rr_fdt_next(0); fd >= 0; fd = rr_fdt_next(fd + 1)) {
 		struct rr_sock *so = rr_fdt_sock(fd);
 		bool found = so && atomic_load_explicit(&so->conn, memory_order_acquire) == c &&
-			     file_is_at(&so->f, fd);
+			     rr_file_is_at(&so->f, fd);
 
 		if (so)
 			rr_file_put(&so->f);
@@ -399,7 +421,7 @@ bool rr_sock_check(struct rr_sock *so, int fd)
 			return true;
 		atomic_store_explicit(&so->verified, now, memory_order_relaxed);
 	}
-	return likely(file_is_at(&so->f, fd)) || rr_file_verify(&so->f, fd);
+	return likely(rr_file_is_at(&so->f, fd)) || rr_file_verify(&so->f, fd);
 }
 
 bool rr_sock_at(struct rr_sock *so, int fd)

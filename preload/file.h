@@ -25,7 +25,8 @@ struct rr_file {
 	_Atomic uint32_t fds;	/* table slots, that is fd numbers of this process;
 				 * rr_fdt_give() counts them */
 	enum rr_file_kind kind;
-	uint64_t ino;		/* inode of the kernel object that it was made for (fstat) */
+	_Atomic uint64_t ino;	/* inode of the kernel object that it was made for (fstat); 0: a
+				 * socket's that nobody has asked for */
 };
 
 enum {
@@ -185,8 +186,10 @@ int rr_fdt_fd_of(const struct rr_conn *c);
 
 /* --- identity --- */
 
-/* Is the kernel object behind fd still the one that f was made for? Makes a system call. If it
- * is not, the entry is removed and its connection told. errno is left alone. */
+/* Is the kernel object behind fd still the one that f was made for? A system call; errno is
+ * left alone. The first of these about a socket notes which that is. */
+bool rr_file_is_at(struct rr_file *f, int fd);
+/* The same, and if it is not, the entry is removed and its connection told. */
 bool rr_file_verify(struct rr_file *f, int fd);
 
 /* Is so still in the table at fd? Another thread may have closed fd while this one slept. */

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* These two stand around each call into a plugin, on the same thread; pairs nest. The first
  * rr_guard_enter() of a thread may allocate, so signal handlers must not call it. */
@@ -19,7 +20,12 @@ void rr_guard_leave(void);
 /* How many rr_guard_enter() of this thread still wait for their rr_guard_leave(). */
 uintptr_t rr_guard_depth(void);
 
-/* May this call change the table? Async-signal-safe; errno is left alone. */
+/* May this call change the table? A system call only where a child may have this memory, or on
+ * a process's first calls. Async-signal-safe; errno is left alone. */
 bool rr_may_track(void);
+
+/* This thread is about to lend its memory to a child by vfork(): returns the next definition of
+ * that. As async-signal-safe as vfork() is. */
+pid_t (*rr_lends(void))(void);
 
 #endif

@@ -401,6 +401,7 @@ FILE *rr_wrap_fdopen(int fd, const char *mode)
 
 	if (so) {
 		atomic_fetch_or_explicit(&so->flags, RR_SOCK_STDIO, memory_order_relaxed);
+		rr_file_is_at(&so->f, fd);	/* later fd may be another file's */
 		rr_fdt_change();
 		if (rr_unmet_is(so))
 			rr_unmet_meet(so, fd);

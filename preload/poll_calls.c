@@ -42,12 +42,8 @@ static bool poll_one(struct pollfd *p)
 	struct rr_conn *c = rr_conn_met(p->fd, &so);
 	int r = 0, saved;
 
-	if (!c) {
-		if (!rr_unmet_any() || !rr_unmet_seen(p))
-			return false;
-		p->revents = p->events;
-		return true;
-	}
+	if (!c)
+		return false;
 	if (rr_conn_peek(c, rr_ev_want(ev))) {
 		saved = errno;
 		r = rr_sock_poll(so, c, p->fd, ev, 0);
@@ -65,10 +61,16 @@ static bool poll_one(struct pollfd *p)
 int rr_wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	rr_time deadline = RR_TIME_NEVER;
+	int r;
 
 	if (n == 1 && !rr_bad_ptr(fds) && unlikely(rr_fdt_has(fds->fd))) {
 		/* poll() is a cancellation point even where it does not wait */
 		pthread_testcancel();
+		if (rr_unmet_any()) {
+			r = rr_unmet_poll(fds, &timeout);
+			if (r != RR_POLL_ON)
+				return r;
+		}
 		if (poll_one(fds))
 			return 1;
 	}

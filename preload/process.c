@@ -5,8 +5,11 @@
 #include "preload/wrap.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
 
 #include "core/base/capture.h"
+#include "core/base/os.h"
 #include "preload/guard.h"
 #include "preload/init.h"
 #include "preload/real.h"
@@ -19,6 +22,59 @@
 /* The process whose tables these are. A vfork() child sees them, but has another pid. */
 static _Atomic pid_t owner;
 
+/* The thread that has lent this memory to a child by vfork() and has not been seen since. Its
+ * child has the same pthread_self(). */
+#define NOBODY	((uintptr_t)0)
+#define LENT	UINTPTR_MAX	/* several threads, clone(), or whoever it was */
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
+#define AT_FIRST NOBODY		/* twice.S tells */
+#else
+#define AT_FIRST LENT
+#endif
+static _Atomic uintptr_t lender = AT_FIRST;
+
+static void lends(uintptr_t who)
+{
+	uintptr_t was = NOBODY;
+
+	if (!atomic_compare_exchange_strong_explicit(&lender, &was, who, memory_order_relaxed,
+						     memory_order_relaxed) && was != who)
+		atomic_store_explicit(&lender, LENT, memory_order_relaxed);
+}
+
+pid_t (*rr_lends(void))(void)
+{
+	lends((uintptr_t)pthread_self());
+	rr_real_bind();
+	return rr_real.vfork;
+}
+
+/* Takes what libc's takes; what a caller has not passed is not looked at. */
+int rr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, pid_t *ptid, void *tls,
+		  pid_t *ctid)
+{
+	if ((flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
+		lends(LENT);
+	return rr_real.clone(fn, stack, flags, arg, ptid, tls, ctid);
+}
+
+/* getpid(), by a system call only where this memory may be lent. */
+static pid_t who_calls(void)
+{
+	uintptr_t lent = atomic_load_explicit(&lender, memory_order_relaxed);
+	pid_t pid;
+
+	if (likely(lent == NOBODY) || (lent != LENT && lent != (uintptr_t)pthread_self()))
+		return rr_pid();
+	pid = getpid();
+	/* A parent runs again when its child has memory of its own, or has ended. */
+	if (lent != LENT && pid == atomic_load_explicit(&owner, memory_order_relaxed))
+		atomic_compare_exchange_strong_explicit(&lender, &lent, NOBODY,
+							memory_order_relaxed,
+							memory_order_relaxed);
+	return pid;
+}
+
 /* May this call change the tables? Not in a vfork() child, whose memory is its parent's, nor
  * within a call into a plugin (guard.h). */
 bool rr_may_track(void)
@@ -29,7 +85,7 @@ bool rr_may_track(void)
 		rr_process_init();	/* a constructor of another library ran before ours */
 		return !rr_guard_depth();
 	}
-	return pid == getpid() && !rr_guard_depth();
+	return pid == who_calls() && !rr_guard_depth();
 }
 
 /* --- fork --- */
@@ -109,6 +165,7 @@ static void after_in_child(void)
 	int saved = errno;
 
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+	atomic_store_explicit(&lender, AT_FIRST, memory_order_relaxed);
 	rr_real_fork_child();
 	rr_init_fork_child();
 	rr_statseg_fork_child();

@@ -32,6 +32,12 @@ static pid_t rr_real_nofork(void)
 	return -1;
 }
 
+static int rr_real_noclone(int (*fn)(void *) RR_UNUSED, ...)
+{
+	errno = EAGAIN;
+	return -1;
+}
+
 static int rr_real_nodaemon(int nochdir RR_UNUSED, int noclose RR_UNUSED)
 {
 	errno = EAGAIN;
@@ -165,11 +171,15 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 			return direct_##name args; \
 		return rr_real.name args; \
 	}
+/* Is not called before the table is bound. */
+#define RR_TWICE(ret, name, fallback) \
+	static ret first_##name(void) { return (ret)(fallback); }
 #include "preload/calls.def"
 
 struct rr_real rr_real = {
 #define RR_CALL(ret, name, params, args, fallback) .name = first_##name,
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) .name = first_##name,
+#define RR_TWICE(ret, name, fallback) .name = first_##name,
 #include "preload/calls.def"
 };
 
@@ -203,6 +213,7 @@ void rr_real_bind(void)
 		return;
 #define RR_CALL(ret, name, params, args, fallback) BIND(name);
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) BIND(name);
+#define RR_TWICE(ret, name, fallback) BIND(name);
 #include "preload/calls.def"
 	atomic_store_explicit(&state, BOUND, memory_order_release);
 	errno = saved;

@@ -14,6 +14,7 @@
 struct rr_real {
 #define RR_CALL(ret, name, params, args, fallback) ret (*name) params;
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) ret (*name) vparams;
+#define RR_TWICE(ret, name, fallback) ret (*name)(void);
 #include "preload/calls.def"
 };
 

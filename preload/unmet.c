@@ -27,6 +27,7 @@
 #include "core/conn/conn.h"
 #include "preload/appmem.h"
 #include "preload/ready.h"
+#include "preload/real.h"
 #include "preload/sock.h"
 
 /* Not a client's where its epoll set or stream would have to be told afterwards. */
@@ -339,15 +340,44 @@ bool rr_unmet_told(const struct pollfd *p)
 	return known;
 }
 
-bool rr_unmet_seen(const struct pollfd *p)
+/* Was there something when the kernel was asked in this tick? libtirpc asks again before each
+ * read. */
+static bool has_seen(const struct rr_unmet *u, rr_time now)
 {
-	struct rr_sock *so;
-	bool seen;
+	return (u->past.next || u->ended) && u->looked == now;
+}
 
-	if (!p->events || p->events & ~(POLLIN | POLLRDNORM) || !(so = rr_fdt_sock(p->fd)))
-		return false;
-	seen = rr_unmet_is(so) && (so->unmet.past.next || so->unmet.ended) &&
-	       so->unmet.looked == rr_now_coarse();
-	rr_file_put(&so->f);
-	return seen;
+/* May the kernel sleep for ms on an unmet connection alone? */
+static bool may_sleep(const struct rr_unmet *u, rr_time now, int ms)
+{
+	return now - u->since < RR_UNMET_MOST &&
+	       rr_conn_idle(now) >= now + (rr_time)ms * RR_MSEC;
+}
+
+int rr_unmet_poll(struct pollfd *p, int *timeout)
+{
+	struct rr_file *f = rr_fdt_peek(p->fd);
+	/* With one thread nobody else changes it. */
+	struct rr_unmet *u = f && __libc_single_threaded && rr_unmet_file(f) ?
+			     &container_of(f, struct rr_sock, f)->unmet : NULL;
+	int max = RR_UNMET_MOST / RR_MSEC;
+	int ms = *timeout < 0 ? max : rr_min(*timeout, max);
+	rr_time now;
+	int r;
+
+	if (!u || !p->events || p->events & ~(POLLIN | POLLRDNORM))
+		return RR_POLL_ON;
+	now = rr_now_coarse();
+	if (has_seen(u, now)) {
+		p->revents = p->events;
+		return 1;
+	}
+	if (!may_sleep(u, now, ms))
+		return RR_POLL_ON;
+	r = rr_real.poll(p, 1, ms);
+	if (r < 0 || (r ? rr_unmet_told(p) : ms == *timeout))
+		return r;
+	if (*timeout > 0)
+		*timeout -= r ? rr_min(ms, (int)((rr_now_coarse() - now) / RR_MSEC)) : ms;
+	return RR_POLL_ON;
 }

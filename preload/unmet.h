@@ -77,7 +77,8 @@ bool rr_unmet_stays(struct rr_sock *so);
 #define RR_UNMET_MOST	(20 * RR_MSEC)	/* how long it may be so */
 /* The kernel has reported p: true: as it says, for the app. */
 bool rr_unmet_told(const struct pollfd *p);
-/* Was there something when the kernel was asked just now? */
-bool rr_unmet_seen(const struct pollfd *p);
+/* poll() for p alone, *timeout as poll()'s. RR_POLL_ON: it is no unmet connection's to answer,
+ * or no longer, and *timeout is what is left. A cancellation point. */
+int rr_unmet_poll(struct pollfd *p, int *timeout);
 
 #endif

@@ -93,13 +93,13 @@ def added_at_most(rows, length=1, **options):
 
 
 def a_connection_that_stays_on_TCP_costs_little_more():
-    added_at_most([((3, 3), 'a connection of one call, by TCP'), ((55, 75), 'a process that makes connections'),
-                   ((14, 75), 'a process of one call')], offer_after='auto')
+    added_at_most([((0, 1), 'a connection of one call, by TCP'), ((53, 72), 'a process that makes connections'),
+                   ((14, 66), 'a process of one call')], offer_after='auto')
 
 
 def no_call_of_a_connection_costs_a_client_anything():
     # the server peeks at each record, in place of a poll() that is not counted here
-    added_at_most([((3, 6), 'a connection of four calls, by TCP')], length=4, offer_after='32')
+    added_at_most([((0, 4), 'a connection of four calls, by TCP')], length=4, offer_after='32')
 
 
 # Makes so many connections, and waits in recv() for the reply to a call on each.
@@ -137,16 +137,16 @@ def who_waits_in_recv_sleeps_there():
     """A look, whether it may wait, the sleep, the receive, where TCP has the receive. Nothing is asked about signals."""
     few, many = ([received(n, env) for env in (environment(offer_after='32'), environment(shim=False))] for n in (FEW, MANY))
     conn = [(m - f) / (MANY - FEW) for f, m in zip(few, many)]
-    at_most([conn[0] - conn[1]], (7,), 'a connection whose client waits in recv()')
+    at_most([conn[0] - conn[1]], (5,), 'a connection whose client waits in recv()')
     at_most([few[0] - few[1] - FEW * (conn[0] - conn[1])], (55,), 'a process that waits in recv()')
 
 
 def an_upgrade_before_the_first_call_has_its_bound():
-    added_at_most([((46, 48), 'an upgraded connection')], offer_after='0')
+    added_at_most([((32, 34), 'an upgraded connection')], offer_after='0')
 
 
 def an_upgrade_that_rides_along_has_its_bound():
-    added_at_most([((54, 54), 'a connection whose upgrade rides along')], offer_after='1')
+    added_at_most([((38, 38), 'a connection whose upgrade rides along')], offer_after='1')
 
 
 def a_process_without_connections_pays_for_being_loaded():

@@ -31,6 +31,7 @@ struct rr_conn *rr_fake_conn(int fd, enum rr_fake_state state)
 	c->until = RR_TIME_NEVER;
 	c->accepts = RR_CONN_KERNEL;
 	so->conn = c;
+	rr_file_is_at(&so->f, fd);	/* its inode is known */
 	rr_fdt_give(fd, &so->f);
 	return c;
 }
@@ -39,6 +40,7 @@ struct rr_sock *rr_fake_unmet(int fd)
 {
 	struct rr_sock *so = rr_sock_new(fd);
 
+	rr_file_is_at(&so->f, fd);
 	rr_fdt_give(fd, &so->f);
 	so->flags = RR_SOCK_UNMET;
 	atomic_fetch_add(&rr_unmet_n, 1);

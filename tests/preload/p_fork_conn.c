@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections and processes: fork in all the ways of servers, vfork, spawn, exec, daemon, exit. */
 
+#include <sched.h>
 #include <spawn.h>
 #include <sys/resource.h>
 
@@ -328,6 +329,28 @@ static void a_vfork_child_closes_only_its_own(void)
 	call_over(s, 2);
 }
 
+static int closes_all(void *arg)
+{
+	int *s = arg;
+
+	close(s[0]);
+	dup2(0, s[1]);
+	close_range(3, 100, 0);
+	return socket(AF_INET, SOCK_STREAM, 0) < 0;
+}
+
+static void so_does_one_by_clone(void)
+{
+	static char stack[65536] __attribute__((aligned(64)));
+	int s[2];
+
+	rpc_pair(s);
+	for (int i = 0; i < 2; i++) {
+		joined(clone(closes_all, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, s));
+		call_over(s, 2 + (uint32_t)i);
+	}
+}
+
 static void a_spawned_child_closes_only_its_own(void)
 {
 	posix_spawn_file_actions_t fa;
@@ -422,6 +445,7 @@ static const struct p_case cases[] = {
 	{ "a_childs_low_water_mark_is_kept_by_an_upgrade", a_childs_low_water_mark_is_kept_by_an_upgrade },
 	{ "a_parents_low_water_mark_is_its_childs", a_parents_low_water_mark_is_its_childs },
 	{ "a_vfork_child_closes_only_its_own", a_vfork_child_closes_only_its_own },
+	{ "so_does_one_by_clone", so_does_one_by_clone },
 	{ "a_spawned_child_closes_only_its_own", a_spawned_child_closes_only_its_own },
 	{ "a_listener_survives_exec", a_listener_survives_exec },
 	{ "a_server_may_have_its_connection_as_stdio", a_server_may_have_its_connection_as_stdio },

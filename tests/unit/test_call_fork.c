@@ -19,6 +19,17 @@ static RR_UNUSED void note(char what)
 	errno = ESTALE;
 }
 
+/* Calls of getpid(), and what it says if not the truth. */
+static unsigned asked;
+static pid_t pid_said;
+
+static pid_t getpid_played(void)
+{
+	asked++;
+	return pid_said ? pid_said : getpid();
+}
+
+#define getpid				getpid_played
 #define rr_unmet_meet_all()		note('u')
 #define rr_cap_forks()			note('c')
 #define rr_ep_fork_prepare()		note('e')
@@ -32,6 +43,7 @@ static RR_UNUSED void note(char what)
 #define rr_ep_fork_child()		note('p')
 #define rr_restset_fork_child()		note('t')
 #include "preload/process.c"
+#undef getpid
 #undef rr_unmet_meet_all
 #undef rr_cap_forks
 #undef rr_ep_fork_prepare
@@ -117,4 +129,120 @@ Test(call_fork, whose_call_it_is)
 	atomic_store(&owner, 0);
 	cr_assert(rr_may_track());
 	cr_assert_eq(owner, getpid());
+}
+
+/* --- memory that is lent --- */
+
+/* Is the pid asked for in a call, and may it? */
+static bool asks(bool may)
+{
+	unsigned was = asked;
+
+	cr_assert_eq(rr_may_track(), may);
+	return asked > was;
+}
+
+static void *vforks(void *arg)
+{
+	rr_lends();
+	return arg;
+}
+
+static void *tracks(void *arg)
+{
+	cr_assert_not(asks(true), "its own memory is not lent");
+	return arg;
+}
+
+static void in_thread(void *(*what)(void *))
+{
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, what, NULL), 0);
+	cr_assert_eq(pthread_join(t, NULL), 0);
+}
+
+static pid_t the_next(void)
+{
+	return 0;
+}
+
+static void begin_lending(void)
+{
+	begin_fork();
+	for (int i = 0; i < 20; i++)
+		cr_assert(rr_may_track());
+	cr_assert_not(asks(true), "the pid is kept");
+}
+
+TestSuite(call_fork_lent, .init = begin_lending, .timeout = 60);
+
+Test(call_fork_lent, until_its_thread_goes_on_the_pid_is_asked_for)
+{
+	rr_real.vfork = the_next;
+	cr_assert_eq(rr_lends(), the_next);
+	pid_said = getppid();
+	cr_assert(asks(false), "the child");
+	cr_assert(asks(false));
+	in_thread(tracks);
+	cr_assert_eq(rr_lends(), the_next, "a child of the child");
+	cr_assert(asks(false));
+	pid_said = 0;
+	cr_assert(asks(true), "the parent");
+	cr_assert_not(asks(true));
+}
+
+Test(call_fork_lent, when_two_threads_have_lent_it_it_is_asked_for_always)
+{
+	rr_lends();
+	in_thread(vforks);
+	cr_assert(asks(true) && asks(true));
+	rr_lends();
+	cr_assert(asks(true) && asks(true));
+	after_in_child();
+	cr_assert_not(asks(true), "a fork has memory of its own");
+	in_thread(vforks);
+	cr_assert_not(asks(true));
+	rr_lends();
+	cr_assert(asks(true) && asks(true));
+}
+
+static struct { int (*fn)(void *); void *stack, *arg, *tls; int flags; pid_t *ptid, *ctid; } cloned;
+
+static int clone_played(int (*fn)(void *), void *stack, int flags, void *arg, pid_t *ptid, void *tls, pid_t *ctid)
+{
+	cloned.fn = fn;
+	cloned.stack = stack;
+	cloned.arg = arg;
+	cloned.tls = tls;
+	cloned.flags = flags;
+	cloned.ptid = ptid;
+	cloned.ctid = ctid;
+	return 77;
+}
+
+static int in_clone(void *arg RR_UNUSED)
+{
+	return 0;
+}
+
+Test(call_fork_lent, what_clone_makes_in_this_memory_is_asked_for_its_pid)
+{
+	static const int own[] = { 0, CLONE_VFORK, CLONE_FILES, CLONE_VM | CLONE_THREAD | CLONE_SIGHAND, CLONE_THREAD };
+	static const int lent[] = { CLONE_VM, CLONE_VM | CLONE_VFORK | SIGCHLD };
+	pid_t one, two;
+	char a, b, c;
+
+	rr_real.clone = clone_played;
+	for (size_t i = 0; i < rr_array_size(own); i++) {
+		cr_assert_eq(rr_wrap_clone(in_clone, &a, own[i], &b, &one, &c, &two), 77);
+		cr_assert(cloned.fn == in_clone && cloned.stack == &a && cloned.flags == own[i] && cloned.arg == &b);
+		cr_assert(cloned.ptid == &one && cloned.tls == &c && cloned.ctid == &two);
+		cr_assert_not(asks(true), "%zu", i);
+	}
+	for (size_t i = 0; i < rr_array_size(lent); i++) {
+		atomic_store(&lender, NOBODY);
+		rr_wrap_clone(in_clone, &a, lent[i], &b, &one, &c, &two);
+		cr_assert(asks(true) && asks(true), "%zu", i);
+	}
 }

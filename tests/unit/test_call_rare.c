@@ -3,6 +3,7 @@
  * not over. */
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/single_threaded.h>
 
 #include "preload/epset.h"
 #include "preload/guard.h"
@@ -17,6 +18,7 @@ static void begin_rare(void)
 	rr_init_core();
 	rr_real_bind();
 	begin_call();
+	__libc_single_threaded = 0;
 }
 
 TestSuite(call_rare, .init = begin_rare, .timeout = 60);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,12 +25,13 @@ static int tcp(void)
 	return fd;
 }
 
-/* A tracked socket at fd with a connection; the table has the only reference. */
+/* A tracked socket at fd with a connection, whose inode is known; the table has the only reference. */
 static struct rr_sock *tracked(int fd)
 {
 	struct rr_sock *so = rr_sock_new(fd);
 
 	cr_assert_not_null(so);
+	cr_assert(rr_file_is_at(&so->f, fd));
 	atomic_store(&so->conn, some_conn);
 	rr_fdt_give(fd, &so->f);
 	return so;
@@ -323,11 +325,51 @@ Test(fdtable, a_socket_that_is_gone_is_not_held)
 	cr_assert_eq(so->f.refs, 0);
 }
 
+/* As in a process of one thread. The test harness may have more, and libc takes no locks meanwhile. */
+static struct rr_sock *new_alone(int fd)
+{
+	char was = __libc_single_threaded;
+	struct rr_sock *so;
+
+	__libc_single_threaded = 1;
+	so = rr_sock_new(fd);
+	__libc_single_threaded = was;
+	return so;
+}
+
+/* Another thread may have closed it. */
 Test(fdtable, an_fd_that_is_not_open_makes_no_socket)
 {
+	__libc_single_threaded = 0;
 	errno = 77;
 	cr_assert_null(rr_sock_new(999));
 	cr_assert_eq(errno, 77);
+}
+
+/* The first comparison notes the inode, and is none before there is a socket. */
+Test(fdtable, one_thread_asks_for_an_inode_when_it_is_compared)
+{
+	int fd = tcp(), other = tcp(), was = dup(fd), two[2];
+	struct rr_sock *so;
+	struct stat st;
+
+	now = START;
+	so = new_alone(fd);
+	rr_fdt_give(fd, &so->f);
+	cr_assert(rr_sock_check(so, fd) && so->f.ino == 0, "within a tick");
+	cr_assert_eq(pipe(two), 0);
+	errno = 77;
+	cr_assert_not(rr_file_is_at(&so->f, two[0]) || rr_file_is_at(&so->f, 999));
+	cr_assert(so->f.ino == 0 && errno == 77);
+	now++;
+	cr_assert(rr_sock_check(so, fd));
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_eq(so->f.ino, st.st_ino);
+	cr_assert_not(rr_file_is_at(&so->f, other));
+	cr_assert(rr_file_is_at(&so->f, was));
+	cr_assert_eq(dup2(other, fd), fd);
+	now++;
+	cr_assert_not(rr_sock_check(so, fd) || rr_fdt_has(fd));
 }
 
 /* --- numbers and what is there --- */
@@ -471,6 +513,7 @@ Test(fdtable, a_socket_begins_anew_in_each_life)
 	struct rr_sock *so = rr_sock_new(fd);
 	struct stat st;
 
+	__libc_single_threaded = 0;
 	rr_file_put(&so->f);
 	so->f.fds = 3;
 	so->f.ino = 1;
@@ -484,6 +527,9 @@ Test(fdtable, a_socket_begins_anew_in_each_life)
 	cr_assert_eq(so->verified, START);
 	cr_assert_eq(fstat(fd, &st), 0);
 	cr_assert(so->f.ino == st.st_ino && so->f.kind == RR_KIND_SOCK);
+	rr_file_put(&so->f);
+	cr_assert_eq(new_alone(fd), so);
+	cr_assert_eq(so->f.ino, 0);
 }
 
 Test(fdtable, what_a_listener_serves_is_taken_back_with_it)

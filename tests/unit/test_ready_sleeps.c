@@ -391,6 +391,8 @@ Test(ready_sleeps_plain, the_kernel_sleeps_on_the_apps_array)
 
 Test(ready_sleeps_plain, an_upgrade_that_looked_meanwhile_has_the_array_asked_again)
 {
+	int peer;
+
 	cr_assert_eq(rr_poll_plain(p, 1, 0, NULL), 0);
 	cr_assert_eq(added, 1);
 	rr_fake_unsure(c);
@@ -398,7 +400,7 @@ Test(ready_sleeps_plain, an_upgrade_that_looked_meanwhile_has_the_array_asked_ag
 	cr_assert(added == 3 && nap_told.sleeps == 1 && c->sleepers == 0);
 	/* Another than those in the array. */
 	c->plain = true;
-	rr_fake_unsure(rr_fake_conn(dup(0), RR_FAKE_NEW));
+	rr_fake_unsure(rr_fake_conn(tcp(&peer), RR_FAKE_NEW));
 	cr_assert_eq(rr_poll_plain(p, 1, 0, NULL), 0);
 	cr_assert(added == 5 && nap_told.sleeps == 2 && c->sleepers == 0);
 }

@@ -86,6 +86,109 @@ Test(unmet, what_was_seen_is_said_again_within_a_tick)
 	cr_assert(is_told(POLLIN) && is_seen(POLLIN), "the end");
 }
 
+/* One more poll() with a time-out, and what it leaves of that. */
+static int polls(int timeout, int *left)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	int r;
+
+	kernel.ms = -2;
+	*left = timeout;
+	r = polled(&p, left);
+	cr_assert_eq(so->f.refs, 2);
+	return r;
+}
+
+Test(unmet, the_kernel_sleeps_for_as_long_as_it_may_stay_so)
+{
+	static const struct { int timeout, ms, left, rc; } t[] = {
+		{ -1, 20, -1, RR_POLL_ON }, { 35000, 20, 34980, RR_POLL_ON }, { 21, 20, 1, RR_POLL_ON }, { 20, 20, 20, 0 },
+		{ 7, 7, 7, 0 }, { 0, 0, 0, 0 },
+	};
+	int left;
+
+	for (size_t i = 0; i < rr_array_size(t); i++) {
+		cr_assert_eq(polls(t[i].timeout, &left), t[i].rc, "%zu", i);
+		cr_assert(kernel.ms == t[i].ms && left == t[i].left && kernel.calls == (int)i + 1, "%zu", i);
+	}
+	now += RR_UNMET_MOST - 1;
+	cr_assert_eq(polls(5, &left), 0);
+	now++;
+	cr_assert_eq(polls(5, &left), RR_POLL_ON, "its time is over");
+	cr_assert(kernel.ms == -2 && left == 5);
+}
+
+Test(unmet, what_the_kernel_says_is_the_apps_if_it_is_known)
+{
+	int left;
+
+	kernel.says = -1;
+	cr_assert_eq(polls(50, &left), -1);
+	cr_assert_eq(errno, EINTR);
+	errno = ESRCH;
+	arrives(call, CALL);
+	kernel.says = 1;
+	cr_assert_eq(polls(50, &left), 1);
+	cr_assert(kernel.calls == 2 && so->unmet.past.next == CALL);
+	cr_assert_eq(polls(50, &left), 1, "seen");
+	cr_assert_eq(kernel.calls, 2);
+}
+
+/* An offer has come: its connection goes on, for what is left of the time. */
+Test(unmet, what_is_no_call_is_polled_on_by_its_connection)
+{
+	int left;
+
+	first = 0;
+	arrives(call, CALL);
+	kernel.says = 1;
+	kernel.takes = 3 * RR_MSEC + 5;
+	cr_assert_eq(polls(50, &left), RR_POLL_ON);
+	cr_assert(kernel.calls == 1 && left == 47);
+	kernel.takes = 8 * RR_MSEC;	/* the kernel was late */
+	cr_assert_eq(polls(2, &left), RR_POLL_ON);
+	cr_assert_eq(left, 0);
+	kernel.takes = 0;
+	cr_assert_eq(polls(-1, &left), RR_POLL_ON);
+	cr_assert_eq(left, -1);
+}
+
+Test(unmet, who_has_idle_connections_wakes_for_them)
+{
+	int left;
+
+	idle = now + 20 * RR_MSEC;
+	cr_assert_eq(polls(50, &left), RR_POLL_ON);
+	cr_assert(kernel.ms == 20 && left == 30 && idle_asked == now);
+	idle--;
+	cr_assert_eq(polls(50, &left), RR_POLL_ON);
+	cr_assert(kernel.ms == -2 && left == 50);
+	cr_assert_eq(polls(19, &left), 0);
+}
+
+Test(unmet, a_poll_that_is_not_for_it_is_left_alone)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	int t = 5;
+
+	alone = 0;
+	cr_assert_eq(polled(&p, &t), RR_POLL_ON);
+	alone = 1;
+	p.events = POLLIN | POLLOUT;
+	cr_assert_eq(polled(&p, &t), RR_POLL_ON);
+	p.events = 0;
+	cr_assert_eq(polled(&p, &t), RR_POLL_ON);
+	p.events = POLLRDNORM;
+	so->flags &= ~(uint32_t)RR_SOCK_UNMET;
+	cr_assert_eq(polled(&p, &t), RR_POLL_ON);
+	so->flags |= RR_SOCK_UNMET;
+	p.fd = peer;
+	cr_assert_eq(polled(&p, &t), RR_POLL_ON);
+	cr_assert(kernel.calls == 0 && t == 5);
+	p.fd = fd;
+	cr_assert_eq(polled(&p, &t), 0);
+}
+
 Test(unmet, more_than_that_something_can_be_read_is_asked_of_its_connection)
 {
 	arrives(call, CALL);

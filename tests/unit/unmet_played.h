@@ -9,6 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <criterion/criterion.h>
+
+#include "core/conn/conn.h"
+
 static char alone = 1;
 
 /* Another error of the system calls that are made here, and how much is sent at most. */
@@ -21,10 +25,21 @@ static long played_syscall(long nr, int at, void *p, size_t n, int flags, void *
 	return refusal ? -1 : syscall(nr, at, p, nr == SYS_sendto && n > most ? most : n, flags, addr, len);
 }
 
+/* When idle connections want the process awake, and when that was asked. */
+static rr_time idle = RR_TIME_NEVER, idle_asked;
+
+static rr_time idle_played(rr_time when)
+{
+	idle_asked = when;
+	return idle;
+}
+
 #define syscall(nr, at, p, ...) played_syscall(nr, at, (void *)(uintptr_t)(p), __VA_ARGS__)
 #define __libc_single_threaded alone
 #include <sys/single_threaded.h>
+#define rr_conn_idle idle_played
 #include "preload/unmet.c"
+#undef rr_conn_idle
 #undef __libc_single_threaded
 #undef syscall
 
@@ -99,6 +114,22 @@ static struct rr_conn *a_conn(void)
 	return c;
 }
 
+/* The kernel's poll() for rr_unmet_poll(): how often it was called and for how long last, what it says, and how long it
+ * takes for that. */
+static struct { int calls, ms, says; rr_time takes; } kernel;
+
+static int poll_played(struct pollfd *p, nfds_t n, int ms)
+{
+	cr_assert(n == 1 && p->fd == fd && so->f.refs == 2);
+	kernel.calls++;
+	kernel.ms = ms;
+	now += kernel.takes;
+	p->revents = kernel.says > 0 ? POLLIN : 0;
+	if (kernel.says < 0)
+		errno = EINTR;
+	return kernel.says;
+}
+
 static void begin(bool server, uint32_t flags)
 {
 	now = START;
@@ -115,6 +146,7 @@ static void begin(bool server, uint32_t flags)
 	made = a_conn();
 	so = rr_sock_new(fd);
 	so->flags = flags;
+	cr_assert(rr_file_is_at(&so->f, fd));
 	rr_fdt_give(fd, &so->f);
 	rr_file_hold(&so->f);
 	cr_assert(rr_unmet_begin(so, dialed, dialed ? 16 : 0));
@@ -176,11 +208,22 @@ static inline bool is_told(short revents)
 	return is;
 }
 
+static inline int polled(struct pollfd *p, int *timeout)
+{
+	rr_real.poll = poll_played;
+	return rr_unmet_poll(p, timeout);
+}
+
+/* Is it known without the kernel? */
 static inline bool is_seen(short events)
 {
 	struct pollfd p = { fd, events, 0 };
+	int calls = kernel.calls, none = 0;
+	bool is = polled(&p, &none) == 1 && kernel.calls == calls;
 
-	return rr_unmet_seen(&p);
+	cr_assert(!is || p.revents == events);
+	cr_assert_eq(so->f.refs, 2);
+	return is;
 }
 
 static inline int queued(void)
