@@ -228,37 +228,17 @@ uint32_t rr_fdt_changes(void)
 	return atomic_load_explicit(&changes, memory_order_acquire);
 }
 
-enum { UNKNOWN };	/* no socket has this inode */
-
-/* Is fd a socket, and the one of inode *ino? An inode that is not known yet is noted. errno is
- * left alone. */
-static bool is_socket(int fd, _Atomic uint64_t *ino)
-{
-	uint64_t was = UNKNOWN;
-	int saved = errno;
-	struct stat st;
-	bool is = !fstat(fd, &st) && S_ISSOCK(st.st_mode) &&
-		  (atomic_compare_exchange_strong_explicit(ino, &was, st.st_ino,
-							   memory_order_relaxed,
-							   memory_order_relaxed) ||
-		   was == st.st_ino);
-
-	errno = saved;
-	return is;
-}
+enum { UNKNOWN };	/* no file has this inode */
 
 struct rr_sock *rr_sock_new(int fd)
 {
-	_Atomic uint64_t ino = UNKNOWN;
-	struct rr_sock *so;
+	struct rr_sock *so = pop();
 
-	/* With one thread nobody else closes fd now, and a connection of one call has ended
-	 * before somebody asks for its inode. */
-	if ((!__libc_single_threaded && !is_socket(fd, &ino)) || !(so = pop()))
+	if (!so)
 		return NULL;
 	if (!so->f.kind)	/* else it is, and may be looked at (rr_fdt_peek()) */
 		so->f.kind = RR_KIND_SOCK;
-	atomic_store_explicit(&so->f.ino, ino, memory_order_relaxed);
+	atomic_store_explicit(&so->f.ino, UNKNOWN, memory_order_relaxed);
 	atomic_store_explicit(&so->watches, NULL, memory_order_relaxed);
 	atomic_store_explicit(&so->f.fds, 0, memory_order_relaxed);
 	atomic_store_explicit(&so->conn, NULL, memory_order_relaxed);
@@ -267,7 +247,12 @@ struct rr_sock *rr_sock_new(int fd)
 	atomic_store_explicit(&so->verified, rr_now_coarse(), memory_order_relaxed);
 	/* Last: from here on a stale pointer to an earlier life finds it alive, and lets go. */
 	atomic_store_explicit(&so->f.refs, 1, memory_order_release);
-	return so;
+	/* With one thread nobody else closes fd now, and a connection of one call has ended
+	 * before somebody asks for its inode. */
+	if (__libc_single_threaded || rr_file_is_at(&so->f, fd))
+		return so;
+	rr_file_put(&so->f);
+	return NULL;
 }
 
 /* A table slot no longer has f, whose fd was closed behind our back. errno is left alone. */
@@ -371,14 +356,16 @@ void rr_fdt_each(void (*fn)(int fd, struct rr_file *f, void *arg), void *arg)
 
 bool rr_file_is_at(struct rr_file *f, int fd)
 {
+	uint64_t was = UNKNOWN;
 	int saved = errno;
 	struct stat st;
 	bool same;
 
-	if (f->kind == RR_KIND_SOCK)
-		return is_socket(fd, &f->ino);
-	same = !fstat(fd, &st) &&
-	       st.st_ino == atomic_load_explicit(&f->ino, memory_order_relaxed);
+	same = !fstat(fd, &st) && (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode)) &&
+	       (atomic_compare_exchange_strong_explicit(&f->ino, &was, st.st_ino,
+							memory_order_relaxed,
+							memory_order_relaxed) ||
+		was == st.st_ino);
 	errno = saved;
 	return same;
 }
