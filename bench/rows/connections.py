@@ -4,21 +4,24 @@ import os
 import statistics
 import sys
 
-from .measure import Measurement, Row
+from .measure import Measurement, Row, shuffled
 from .programs import (CLIENT_ONLY, SERVER_ONLY, SHIM, TCP, UNIX, ROOT, Server, Side, app,
                        hard_limit, limit_files, measure, OPEN_FILES, run_client)
 
 FIRSTCALL = os.path.join(ROOT, "bench", "firstcall.py")
 CALLS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # calls per connection, tried for where it breaks even
-# A connection takes 70 us in one run and 200 in the next, with TCP alone, on a guest whose host decides how long an idle CPU waits for
-# work. Of one library the row "connect" was 0.70 with 21 rounds, 0.94 and 0.82 with 61: TCP's spread says so.
+# A connection takes 60 us in one run and 90 in the next, with TCP alone, on a guest whose host decides how long an idle CPU waits for
+# work: TCP's spread says so.
 ROUNDS = 61
+# libtirpc's server gives its heap back to the kernel at each connection or at none, by chance: in a third of all runs by TCP, too. A
+# connection takes twice the time then, so the medians of 61 rounds were 0.94, 0.82 and 0.59 of TCP's for one library.
+HELD_HEAP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(1 << 20)}
 PAIRS = 15      # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
 
 
 def short_lived(connections, calls):
     """So many connections, one after the other, of so many calls each. Whether they are carried is the library's choice."""
-    return lambda kind: measure(kind, "benchcli", "first", connections, calls, carried=None)
+    return lambda kind: measure(kind, "benchcli", "first", connections, calls, carried=None, common=HELD_HEAP)
 
 
 def break_even(_kind):
@@ -26,8 +29,11 @@ def break_even(_kind):
     least = None
     for calls in reversed(CALLS):
         play = short_lived(400, calls)
-        runs = [[play(k)["per_s"] for k in (TCP, SHIM)] for _ in range(PAIRS)]
-        tcp, shim = map(statistics.median, zip(*runs))
+        runs = {TCP: [], SHIM: []}
+        for _ in range(PAIRS):
+            for kind in shuffled(runs):
+                runs[kind].append(play(kind)["per_s"])
+        tcp, shim = (statistics.median(runs[k]) for k in (TCP, SHIM))
         if shim < 0.97 * tcp:
             break
         least = calls

@@ -69,11 +69,12 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 class Side:
     """A server and its clients: the environment of each, where the server listens, what the library counts."""
 
-    def __init__(self, kind, **options):
+    def __init__(self, kind, common=None, **options):
+        """common: variables of every program, whoever has the library."""
         self.kind = kind
         self.dir = tempfile.mkdtemp(prefix="rdmarpc-bench.", dir=MEMORY)
         self.address = f"{self.dir}/socket" if kind == UNIX else str(free_port())
-        self.plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        self.plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | (common or {})
         build = BUILDS.get(kind, BUILD)
         loaded = self.plain | {"LD_PRELOAD": library(build), "RDMARPC_RUN_DIR": self.dir} | options
         self.server_env = loaded if kind in (SHIM, BEFORE, SERVER_ONLY) else self.plain
@@ -162,9 +163,9 @@ def run_client(side, server, argv, cpu=CLIENT_CPU):
     return json.loads(run.stdout)
 
 
-def measure(kind, client, *args, server="benchsvc", cpus=APART, carried=True, **options):
+def measure(kind, client, *args, server="benchsvc", cpus=APART, carried=True, common=None, **options):
     """Runs a client once against a fresh server, on these CPUs, and returns the client's JSON."""
-    with Side(kind, **options) as side, Server(side, server, cpus[0]) as s:
+    with Side(kind, common, **options) as side, Server(side, server, cpus[0]) as s:
         result = run_client(side, s, [app(client), side.address, *map(str, args)], cpus[1])
         side.judge(carried)
         return result
