@@ -359,9 +359,7 @@ bool rr_file_is_at(struct rr_file *f, int fd)
 	uint64_t was = UNKNOWN;
 	int saved = errno;
 	struct stat st;
-	bool same;
-
-	same = !fstat(fd, &st) && (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode)) &&
+	bool same = !fstat(fd, &st) && (f->kind != RR_KIND_SOCK || S_ISSOCK(st.st_mode)) &&
 	       (atomic_compare_exchange_strong_explicit(&f->ino, &was, st.st_ino,
 							memory_order_relaxed,
 							memory_order_relaxed) ||

@@ -313,9 +313,14 @@ bool rr_unmet_send(int fd, const struct iovec *iov, int n, int flags, ssize_t *r
 
 /* --- waits -------------------------------------------------------------------------------- */
 
+static bool is_young(const struct rr_unmet *u, rr_time now)
+{
+	return now - u->since < RR_UNMET_MOST;
+}
+
 bool rr_unmet_stays(struct rr_sock *so)
 {
-	return __libc_single_threaded && rr_now_coarse() - so->unmet.since < RR_UNMET_MOST;
+	return __libc_single_threaded && is_young(&so->unmet, rr_now_coarse());
 }
 
 /* Client. Is what has come the reply to its call, or the end in its place? */
@@ -347,13 +352,6 @@ static bool has_seen(const struct rr_unmet *u, rr_time now)
 	return (u->past.next || u->ended) && u->looked == now;
 }
 
-/* May the kernel sleep for ms on an unmet connection alone? */
-static bool may_sleep(const struct rr_unmet *u, rr_time now, int ms)
-{
-	return now - u->since < RR_UNMET_MOST &&
-	       rr_conn_idle(now) >= now + (rr_time)ms * RR_MSEC;
-}
-
 int rr_unmet_poll(struct pollfd *p, int *timeout)
 {
 	struct rr_file *f = rr_fdt_peek(p->fd);
@@ -372,7 +370,7 @@ int rr_unmet_poll(struct pollfd *p, int *timeout)
 		p->revents = p->events;
 		return 1;
 	}
-	if (!may_sleep(u, now, ms))
+	if (!is_young(u, now) || rr_conn_idle(now) < now + (rr_time)ms * RR_MSEC)
 		return RR_POLL_ON;
 	r = rr_real.poll(p, 1, ms);
 	if (r < 0 || (r ? rr_unmet_told(p) : ms == *timeout))
