@@ -172,6 +172,6 @@ void rr_slot_wakes(struct rr_work *w, struct rr_slot *s);
 void rr_slot_drop(struct rr_work *w, struct rr_slot *s);
 
 #define RR_REST_LOOK	RR_SEC	/* a wait that lasts this long looks once at what rests: at all
-				 * if they are few, else at some after each such time */
+				 * if they are few, else at some, and at the others later */
 
 #endif

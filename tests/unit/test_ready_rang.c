@@ -158,6 +158,8 @@ static nfds_t nasked;
 static short anchor[ROOM];	/* what the kernel says of each that it is asked about */
 static bool poll_fails;
 
+static rr_time look_takes;
+
 static int poll_played(struct pollfd *p, nfds_t n, int ms)
 {
 	int ready = 0;
@@ -165,6 +167,7 @@ static int poll_played(struct pollfd *p, nfds_t n, int ms)
 	cr_assert_eq(ms, 0);
 	asked = p;
 	nasked = n;
+	now += look_takes;
 	if (poll_fails)
 		return -1;
 	for (nfds_t i = 0; i < n; i++) {
@@ -256,6 +259,24 @@ Test(ready_rang, of_lots_some_are_verified_at_a_time)
 	verify(88, RR_TIME_NEVER);
 	cr_assert_eq(w.verified, 0);
 	verify(LOOK_MOST, now + RR_REST_LOOK);
+}
+
+/* A look that takes so long is followed by a pause of this. */
+static void pauses(rr_time took, rr_time pause)
+{
+	w.verified = 0;
+	look_takes = took;
+	verify(LOOK_MOST, now + took + pause);
+}
+
+Test(ready_rang, looks_take_a_thousandth_of_the_time)
+{
+	begin_lots(LOOK_MOST + 1);
+	pauses(RR_MSEC / 10, RR_REST_LOOK);
+	pauses(RR_MSEC, RR_SEC);
+	pauses(6 * RR_MSEC, 6 * RR_SEC);
+	pauses(10 * RR_MSEC, 10 * RR_SEC);
+	pauses(30 * RR_MSEC, 10 * RR_SEC);
 }
 
 Test(ready_rang, as_many_as_are_verified_at_a_time_are_one_round)
