@@ -99,9 +99,11 @@ int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t 
 #define RR_POLL_ON	(-65537)
 int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask);
 
-/* The same for one fd, by one sleep at most: whatever is not decided by that returns
- * RR_POLL_ON. There is a deadline other than 0, and no mask. */
-int rr_poll_nap(struct pollfd *p, rr_time deadline);
+/* The same for up to RR_NAP_FEW fds, one of them a connection at rest, by one sleep at most:
+ * whatever is not decided by that returns RR_POLL_ON. There is a deadline other than 0, and no
+ * mask. */
+#define RR_NAP_FEW	4
+int rr_poll_nap(struct pollfd *fds, nfds_t n, rr_time deadline);
 
 /* Spins until c may have one of want, if spinning pays. Returns whether it may. */
 bool rr_wait_spin(struct rr_conn *c, unsigned want, rr_time deadline);

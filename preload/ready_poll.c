@@ -637,8 +637,10 @@ static void meet_entries(const struct pollfd *fds, nfds_t n)
 int rr_poll_wait(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t *mask)
 {
 	nfds_t ours;
-	int rc = n == 1 && deadline && !mask ? rr_poll_nap(fds, deadline) : RR_POLL_ON;
+	int rc = RR_POLL_ON;
 
+	if (n <= RR_NAP_FEW && deadline && !mask)
+		rc = rr_poll_nap(fds, n, deadline);
 	if (n >= RR_POLL_MANY) {
 		if (rr_unmet_any())
 			meet_entries(fds, n);

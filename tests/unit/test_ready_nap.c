@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll() of one fd whose connection may rest: one sleep on its wake-up fd, and nothing else is looked at. */
+/* poll() of few fds, one of them a connection that may rest: one sleep on its wake-up fd and on what is the kernel's, and
+ * nothing else is looked at. */
 #include "tests/lib/ready_test.h"
 
 /* What is asked for is told by one look at the connection after one sleep; nothing is held in the end. */
@@ -228,4 +229,168 @@ Test(ready_nap, a_spin_comes_before_it, .timeout = 20)
 	finish(&l);
 	cr_assert_eq(p.revents, POLLIN);
 	cr_assert_eq(c->arms, 0);
+}
+
+/* --- beside what is the kernel's --- */
+
+/* The read ends of two pipes, a connection that rests between them, and nothing. */
+struct few {
+	struct pollfd p[4];
+	struct rr_conn *c;
+	int in[2];
+};
+
+static void begin_few(struct few *w)
+{
+	int peer, a[2], b[2], fd = tcp(&peer);
+
+	cr_assert(!pipe(a) && !pipe(b));
+	w->c = conn_that_rests(fd);
+	w->p[0] = (struct pollfd){ a[0], POLLIN, 9 };
+	w->p[1] = (struct pollfd){ fd, POLLIN, 9 };
+	w->p[2] = (struct pollfd){ b[0], POLLIN, 9 };
+	w->p[3] = (struct pollfd){ -1, POLLIN, 9 };
+	w->in[0] = a[1];
+	w->in[1] = b[1];
+}
+
+static void assert_told(const struct few *w, short a, short conn, short b)
+{
+	cr_assert_eq(w->p[0].revents, a);
+	cr_assert_eq(w->p[1].revents, conn);
+	cr_assert_eq(w->p[2].revents, b);
+	cr_assert_eq(w->p[3].revents, 0);
+	cr_assert_eq(w->c->sleepers, 0);
+}
+
+Test(ready_nap, the_connection_rings_beside_others, .timeout = 20)
+{
+	struct few w;
+	struct later l = { .add = POLLIN, .what = make_ready };
+
+	begin_few(&w);
+	l.c = w.c;
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, -1), 1);
+	finish(&l);
+	assert_told(&w, 0, POLLIN, 0);
+	cr_assert(w.c->arms == 1 && w.c->polls == 1 && w.c->disarms == 1);
+}
+
+static void write_byte(struct later *l)
+{
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+}
+
+/* The connection is not asked, and its rest goes on. */
+Test(ready_nap, one_of_the_others_is_ready, .timeout = 20)
+{
+	struct few w;
+	struct later l = { .what = write_byte };
+
+	begin_few(&w);
+	l.c = w.c;
+	l.fd = w.in[1];
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	finish(&l);
+	assert_told(&w, 0, 0, POLLIN);
+	cr_assert(w.c->rests && w.c->polls == 0 && w.c->disarms == 0);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	assert_told(&w, 0, 0, POLLIN);
+	cr_assert(w.c->rests && w.c->arms == 1 && w.c->polls == 0);
+}
+
+/* All that is ready when the thread wakes is told by one call. */
+static void all_at_once(struct later *l)
+{
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+	rr_fake_ready(l->c, POLLIN, 0);
+}
+
+Test(ready_nap, all_are_told_together, .timeout = 20)
+{
+	struct few w;
+	struct later l = { .what = all_at_once };
+
+	begin_few(&w);
+	cr_assert_eq(write(w.in[0], "x", 1), 1);
+	l.c = w.c;
+	l.fd = w.in[1];
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	assert_told(&w, POLLIN, 0, 0);
+	all_at_once(&l);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 3);
+	assert_told(&w, POLLIN, POLLIN, POLLIN);
+}
+
+/* A bell for nothing does not hide another's news, nor end a wait without any. */
+static void ring_for_nothing(struct later *l)
+{
+	cr_assert_eq(write(l->fd, "x", 1), 1);
+	rr_fake_ready(l->c, 0, 0);
+}
+
+Test(ready_nap, a_bell_for_nothing_beside_others, .timeout = 20)
+{
+	struct few w;
+	struct later l = { .what = ring_for_nothing }, twice = { .what = ring_twice };
+
+	begin_few(&w);
+	l.c = twice.c = w.c;
+	l.fd = w.in[0];
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	finish(&l);
+	assert_told(&w, POLLIN, 0, 0);
+	w.p[0].fd = -1;
+	start(&twice);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	finish(&twice);
+	assert_told(&w, 0, POLLIN, 0);
+}
+
+Test(ready_nap, the_time_is_over_beside_others, .timeout = 20)
+{
+	struct few w;
+
+	begin_few(&w);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 3), 0);
+	assert_told(&w, 0, 0, 0);
+	cr_assert(w.c->rests && w.c->polls == 0);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 400), 0);	/* longer than a nap */
+	assert_told(&w, 0, 0, 0);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 0), 0);
+	assert_told(&w, 0, 0, 0);
+}
+
+/* With two connections, or a spin that pays, the other way looks at all of them. */
+Test(ready_nap, what_is_for_a_longer_way, .timeout = 20)
+{
+	struct few w;
+	struct later l = { .add = POLLIN, .spins = true, .what = make_ready };
+	int peer, fd = tcp(&peer);
+	struct rr_conn *other = conn_that_rests(fd);
+
+	begin_few(&w);
+	cr_assert_eq(write(w.in[0], "x", 1), 1);
+	rr_fake_ready(w.c, POLLIN, 0);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 2);
+	assert_told(&w, POLLIN, POLLIN, 0);
+
+	begin_few(&w);
+	l.c = w.c;
+	w.c->spin = 10 * RR_SEC;
+	start(&l);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	finish(&l);
+	assert_told(&w, 0, POLLIN, 0);
+	cr_assert_eq(w.c->arms, 0);
+
+	begin_few(&w);
+	w.p[3].fd = fd;
+	rr_fake_ready(other, POLLIN, 0);
+	cr_assert_eq(rr_wrap_poll(w.p, 4, 10000), 1);
+	cr_assert(w.p[3].revents == POLLIN && !w.p[1].revents);
+	cr_assert(w.c->sleepers == 0 && other->sleepers == 0);
 }

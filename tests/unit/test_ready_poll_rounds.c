@@ -18,7 +18,7 @@ static RR_UNUSED rr_time last_played(const struct rr_work *w);
 static RR_UNUSED rr_time gap_played(const struct rr_work *w);
 static RR_UNUSED void pause_played(const struct rr_fruitless *f);
 static RR_UNUSED void reset_played(void);
-static RR_UNUSED int nap_played(struct pollfd *fds, rr_time deadline);
+static RR_UNUSED int nap_played(struct pollfd *fds, nfds_t n, rr_time deadline);
 static RR_UNUSED bool find_played(struct rr_work *w, nfds_t ours, void *stack);
 
 #define rr_conn_spin spin_played
@@ -155,7 +155,7 @@ static int sleep_played(struct pollfd *fds, nfds_t n, const struct timespec *ts,
 
 static int fd, peer, pipes[2];
 static struct rr_conn *c;
-static struct pollfd p[2];
+static struct pollfd p[5];
 
 static void begin_rounds(void)
 {
@@ -505,20 +505,22 @@ Test(ready_poll_rounds, those_that_are_awake_are_asked_for_how_long_each_time)
 	cr_assert_eq(spin.want, 0);
 }
 
-/* --- one alone --- */
+/* --- few --- */
 
 static int naps, nap_says = RR_POLL_ON;
+static nfds_t nap_for;
 static rr_time nap_until;
 
-static int nap_played(struct pollfd *fds, rr_time deadline)
+static int nap_played(struct pollfd *fds, nfds_t n, rr_time deadline)
 {
 	cr_assert_eq(fds, p);
 	naps++;
+	nap_for = n;
 	nap_until = deadline;
 	return nap_says;
 }
 
-/* It is the short way for one that may sleep, as poll() does. */
+/* It is the short way for few, and for a call that may sleep, as poll() does. */
 Test(ready_poll_rounds, who_naps)
 {
 	sigset_t none;
@@ -527,10 +529,15 @@ Test(ready_poll_rounds, who_naps)
 	c->ready = POLLIN;
 	nap_says = 4711;
 	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, NULL), 4711);
-	cr_assert(naps == 1 && nap_until == START + RR_SEC);
+	cr_assert(naps == 1 && nap_for == 1 && nap_until == START + RR_SEC);
+	cr_assert_eq(rr_poll_wait(p, 4, START + RR_SEC, NULL), 4711);
+	cr_assert(naps == 2 && nap_for == 4);
+	naps = 1;
 	cr_assert_eq(rr_poll_wait(p, 1, 0, NULL), 1);
 	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, &none), 1);
-	cr_assert_eq(rr_poll_wait(p, 2, START + RR_SEC, NULL), 1);
+	for (int i = 1; i < 5; i++)
+		p[i].fd = -1;
+	cr_assert_eq(rr_poll_wait(p, 5, START + RR_SEC, NULL), 1);
 	cr_assert_eq(naps, 1);
 	nap_says = RR_POLL_ON;
 	cr_assert_eq(rr_poll_wait(p, 1, START + RR_SEC, NULL), 1);

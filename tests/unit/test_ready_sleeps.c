@@ -96,6 +96,8 @@ static int ppoll_played(struct pollfd *fds, nfds_t n, const struct timespec *lef
 	nap_told.left = left ? (rr_time)left->tv_sec * RR_SEC + (rr_time)left->tv_nsec : RR_TIME_NEVER;
 	nap_told.mask = mask;
 	now += slept_for;
+	if (nap_told.says > 0 && fds != p)	/* a nap's own array */
+		fds[0].revents = POLLIN;
 	if (nap_told.meanwhile)
 		nap_told.meanwhile();
 	errno = nap_told.says < 0 ? -nap_told.says : ENOKEY;
@@ -126,7 +128,7 @@ static int naps(rr_time deadline)
 	int rc, was = nap_told.sleeps;
 
 	p[0].revents = 9;
-	rc = rr_poll_nap(p, deadline);
+	rc = rr_poll_nap(p, 1, deadline);
 	cr_assert_eq(errno, ESRCH);
 	cr_assert(c->sleepers == 0 && so->f.refs == 2);
 	cr_assert_leq(nap_told.sleeps, was + 1);
@@ -263,7 +265,7 @@ static void *sleep_cancelled(void *arg RR_UNUSED)
 	int was;
 
 	if (by_nap)
-		said = rr_poll_nap(p, RR_TIME_NEVER);
+		said = rr_poll_nap(p, 1, RR_TIME_NEVER);
 	else
 		said = rr_poll_plain(p, 1, RR_TIME_NEVER, NULL);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
