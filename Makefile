@@ -14,7 +14,7 @@ DEBUGINFO ?= -g
 # With sanitizers, whose reports name lines, -O2 takes twice as long to compile.
 CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 $(DEBUGINFO))
 BASE    := -std=gnu11 $(WARN) -I. -I$(BUILD)/gen -D_GNU_SOURCE -DRR_VERSION='"$(VERSION)"' \
-           -fno-strict-aliasing -fvisibility=hidden -fPIC -pthread -MMD -MP
+           -fno-strict-aliasing -fvisibility=hidden -fPIC -fno-plt -pthread -MMD -MP
 # Where a long has 32 bits: offsets and inode numbers of 64, but for the names that we export, which are libc's as programs
 # without that find them.
 ifeq ($(findstring __LP64__,$(shell $(CC) $(CFLAGS) -dM -E -x c /dev/null)),)
