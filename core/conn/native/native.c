@@ -25,6 +25,7 @@
 #define REFUSALS	8	/* refused in one look; each takes some milliseconds */
 #define RETRY		(10 * RR_SEC)
 #define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
+#define LOOK_AGAIN	RR_SEC
 
 struct rr_listener {
 	struct rr_lst *lst;		/* NULL: the door is shut */
@@ -330,8 +331,10 @@ int rr_native_poll(struct rr_conn *c, int fd, unsigned want)
 	return (int)(rr_anchor_poll(fd, want) | (c->listener->n ? want & RR_IN_BITS : 0));
 }
 
-/* What to sleep on: the app's socket, and the door if a request could be taken. *until: when to
- * wake up for what no descriptor reports. */
+/* What to sleep on: the app's socket, and the door if a request could be taken: while the queue
+ * is full, a request wakes nobody. *until: when to wake up for what no descriptor reports, such
+ * as peers in the queue. (It need not be soon, since whoever sleeps has asked before; but the
+ * kernel's word about the app's socket must not be taken for all there is to know.) */
 int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
 		  rr_time *until)
 {
@@ -343,11 +346,15 @@ int rr_native_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2]
 		*until = l->retry;
 	if (l->full)
 		*until = rr_min(*until, l->full);
-	/* While the queue is full, a request wakes nobody. */
-	if (!open || l->n >= QUEUE || l->full || !(want & RR_IN_BITS))
+	if (!(want & RR_IN_BITS))
 		return 1;
-	out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
-	return 2;
+	if (open && l->n < QUEUE && !l->full) {
+		out[1] = (struct pollfd){ l->lst->fd, POLLIN, 0 };
+		return 2;
+	}
+	if (l->n)
+		*until = rr_min(*until, rr_now() + LOOK_AGAIN);
+	return 1;
 }
 
 static struct rr_share *unqueue_peer(struct rr_listener *l)
