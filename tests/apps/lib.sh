@@ -274,6 +274,8 @@ begin_capture() {
 }
 # A ring is mapped when all its memory is there: until then little of it may be filled.
 capturing() { grep -q rdmarpc-capture /proc/$dump/maps; }
+# Before a check that sends at once more than that; an earlier one has sent something.
+await_capture() { [ -z "${CAPTURE:-}" ] || await capturing || die "nobody captures"; }
 shark() {
 	tshark -o tcp.try_heuristic_first:TRUE -o rpc.dissect_unknown_programs:TRUE -o rpc.max_tcp_pdu_size:16777216 ${SHARK:-} \
 		-r $W/cap "$@" 2>/dev/null

@@ -931,9 +931,9 @@ def some_descriptors_are_left_to_others():
     s.do('import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))')
     s.do('serve(L)')
     until(port_open, 'the RDMA port')
-    check(crowd(c, 60) >= 14, 'they come in')
+    check(crowd(c, 60) >= 20, 'they come in')
     check(native(s) <= 30, '3/4 of 200 descriptors, at 5 each: %d' % native(s))
-    for i in range(14):
+    for i in range(20):
         t.do('s%d = connect(%d)' % (i, TCP))
         same(t.do('ask(s%d, 1, blob(300))' % i), 300)
 

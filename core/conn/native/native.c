@@ -25,7 +25,7 @@
 #define REFUSALS	8	/* refused in one look; each takes some milliseconds */
 #define RETRY		(10 * RR_SEC)
 #define RETRY_SOON	RR_SEC	/* the port's owner may end; the any-address needs no device */
-#define LOOK_AGAIN	RR_SEC
+#define LOOK_AGAIN	RR_SEC	/* at who is in the queue, where no descriptor tells */
 
 struct rr_listener {
 	struct rr_lst *lst;		/* NULL: the door is shut */
