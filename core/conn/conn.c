@@ -25,6 +25,8 @@ static RR_NOINLINE int go_on(struct rr_conn *c, int fd, bool told, const struct 
 {
 	if (k->foreign && c->owner != (int32_t)rr_pid())
 		return k->foreign(c);
+	if (k->by_bell && rr_upgrade_leaves_bell(c))
+		return 0;
 	(told && k->told ? k->told : k->step)(c, fd);
 	return 0;
 }

@@ -62,7 +62,8 @@ static void joining_step(struct rr_conn *c, int fd RR_UNUSED)
 }
 
 static const struct rr_kind joining = {
-	.step = joining_step, .foreign = foreign_lost, .fds = meeting_fds,
+	.step = joining_step, .by_bell = true, .foreign = foreign_lost,
+	.fds = meeting_fds,
 };
 
 static void taken_step(struct rr_conn *c, int fd RR_UNUSED)
@@ -76,7 +77,8 @@ static void taken_forked(struct rr_conn *c)
 }
 
 static const struct rr_kind taken = {
-	.step = taken_step, .forked = taken_forked, .foreign = foreign_lost, .fds = meeting_fds,
+	.step = taken_step, .by_bell = true, .forked = taken_forked, .foreign = foreign_lost,
+	.fds = meeting_fds,
 };
 
 static void dialing_vanish(struct rr_conn *c)
@@ -92,7 +94,8 @@ static int dialing_dialed(struct rr_conn *c RR_UNUSED, int fd RR_UNUSED)
 }
 
 static const struct rr_kind dialing = {
-	.step = rr_dial_step, .foreign = foreign_lost, .dialed = dialing_dialed,
+	.step = rr_dial_step, .by_bell = true,
+	.foreign = foreign_lost, .dialed = dialing_dialed,
 	.fds = meeting_fds, .vanish = dialing_vanish,
 };
 
@@ -104,7 +107,7 @@ static int answered_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd 
 }
 
 static const struct rr_kind answered = {
-	.step = rr_answer_wait, .foreign = foreign_lost, .fds = answered_fds,
+	.step = rr_answer_wait, .by_bell = true, .foreign = foreign_lost, .fds = answered_fds,
 };
 
 /* --- nothing was said -------------------------------------------------------------------- */
@@ -253,7 +256,7 @@ static const struct rr_kind asked = {
 };
 
 static const struct rr_kind meeting = {
-	.step = rr_meeting_step, .foreign = rr_ride_orphan,
+	.step = rr_meeting_step, .by_bell = true, .foreign = rr_ride_orphan,
 	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,
 	.fds = riding_fds,
@@ -268,7 +271,8 @@ static const struct rr_kind heard = {
 };
 
 static const struct rr_kind said = {
-	.step = rr_said_step, .foreign = rr_ride_orphan, .forks = rr_said_forks,
+	.step = rr_said_step, .by_bell = true,
+	.foreign = rr_ride_orphan, .forks = rr_said_forks,
 	.yield = rr_said_yield, .joined = rr_said_joined,
 	.take_error = riding_take_error,
 	.recv = rr_ride_recv, .send = rr_ride_send, .poll = riding_poll, .inq = rr_ride_inq,

@@ -19,6 +19,9 @@ struct rr_kind {
 	/* A cheaper step for when the kernel has just reported bytes or an end and no error.
 	 * NULL: use step. */
 	void (*told)(struct rr_conn *c, int fd);
+	/* What step goes on with makes the provider's wake-up fd readable. It is left there
+	 * while other threads of this process sleep on that. */
+	bool by_bell;
 	/* In place of step if another process of the family has begun the upgrade. 0: the state
 	 * has changed; or -errno. NULL: that makes no difference. */
 	int (*foreign)(struct rr_conn *c);

@@ -219,14 +219,6 @@ Test(conn_steps, a_client_decides_by_its_first_bytes)
 		cr_assert_eq(t.withdraws, 0);
 		cr_assert_eq(counted(RR_C_upgrade_failures), failures + 2 + (uint64_t)i);
 	}
-	begin_in(RR_S_ANSWERED, true);	/* somebody has yet to wake up */
-	c->sleepers = 1;
-	rr_answer_wait(c, fd);
-	cr_assert(t.establishes == 0 && c->hold_until);
-	c->hold_until = 1;
-	rr_answer_wait(c, fd);
-	cr_assert_eq(t.carries, 1);
-	c->sleepers = 0;
 }
 
 Test(conn_steps, sleepers_have_a_moment_to_wake_up)

@@ -181,8 +181,6 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	ssize_t n;
 	int rc;
 
-	if (rr_upgrade_waits(c))
-		return;
 	rc = rr_carrier_establish(c->share);
 	if (rc == 0)
 		return rr_upgrade_carry(c);
@@ -196,8 +194,7 @@ void rr_answer_wait(struct rr_conn *c, int fd)
 	look_at_deadline(c);
 }
 
-/* The same for an answer that rode along. Here bytes that come by TCP decide nothing, and
- * threads asleep are woken by either way. */
+/* The same for an answer that rode along. Here bytes that come by TCP decide nothing. */
 void rr_answer_rides(struct rr_conn *c)
 {
 	int rc = rr_pace_establish(c);

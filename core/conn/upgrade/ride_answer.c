@@ -27,7 +27,8 @@ void rr_ride_begin(struct rr_conn *c, const uint8_t *head, size_t have)
  * already. */
 void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 {
-	enum rr_reason why = RR_R_NO_ROUTE;
+	enum rr_reason why = RR_R_KERNEL_ONLY;
+	bool yes = false;
 	int fd = c->fd;
 
 	rr_report_adopt(c);
@@ -35,7 +36,11 @@ void rr_ride_heard(struct rr_conn *c, const struct rr_hello *h, uint32_t xid)
 	c->xid = xid;
 	c->lack = RR_R_NONE;
 	memset(&c->heard, 0, sizeof(c->heard));
-	if (!rr_answer_accept(c, fd, h, &c->heard, &why))
+	if (!rr_upgrade_unseen(c)) {
+		why = RR_R_NO_ROUTE;
+		yes = rr_answer_accept(c, fd, h, &c->heard, &why);
+	}
+	if (!yes)
 		c->lack = (uint8_t)(why == RR_R_NO_ROUTE ? rr_answer_why_not(c, h) : why);
 	rr_answer_tell(&c->heard, h, (enum rr_reason)c->lack);
 	c->heard.caps |= RR_CAP_CROSSING;

@@ -192,7 +192,7 @@ int rr_ride_take_answer(struct rr_conn *c, int fd, enum rr_nego what, const stru
 	rr_offer_is_ours(c);
 	if (!(h->caps & (c->meanwhile ? RR_CAP_MEANWHILE : RR_CAP_CROSSING)))
 		why = RR_R_DECLINED;
-	else if (!rr_ride_seen_all(c, fd))
+	else if (rr_upgrade_unseen(c) || !rr_ride_seen_all(c, fd))
 		why = RR_R_KERNEL_ONLY;
 	else
 		why = rr_offer_join_chosen(c, h);

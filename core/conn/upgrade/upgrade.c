@@ -46,6 +46,17 @@ bool rr_upgrade_waits(struct rr_conn *c)
 	return now < c->hold_until;
 }
 
+/* See upgrade.h. */
+bool rr_upgrade_leaves_bell(struct rr_conn *c)
+{
+	struct pollfd p = { c->share->qp->wake_fd, POLLIN, 0 };
+
+	if (p.fd < 0 || !rr_conn_is_slept_on(c)) {
+		c->hold_until = 0;
+		return false;
+	}
+	return rr_os->poll(&p, 1, 0) == 0 || rr_upgrade_waits(c);
+}
 
 void rr_upgrade_fails(struct rr_conn *c, enum rr_reason why)
 {
@@ -104,6 +115,9 @@ void rr_upgrade_carry(struct rr_conn *c)
 	sh->qp->count = sh->ep.count = rr_stats_counters(c->st);
 	sh->eng = rr_eng_init(sh->eng, &sh->ep, now);
 	rr_drv_begin(sh, now);
+	/* Who sleeps on sleeps for want of a CPU, on the wake-up fd: the peer is to ring. */
+	if (unlikely(rr_conn_is_slept_on(c)))
+		rr_drv_arm(sh, RR_ARM_RECV | RR_ARM_SEND);
 	if (!c->face.server)
 		sh->peer = c->peer;
 	rr_keep_anchor(sh, c->fd);

@@ -48,6 +48,9 @@ bool rr_upgrade_waits(struct rr_conn *c);
  * else? They went to sleep when there was only TCP, and what comes by another way would not
  * wake them. */
 bool rr_upgrade_unseen(struct rr_conn *c);
+/* The same in a state in which threads sleep on the provider's wake-up fd. True: nothing has
+ * come there, or they have yet to wake up, so the upgrade is not to go on. */
+bool rr_upgrade_leaves_bell(struct rr_conn *c);
 
 /* May the app's bytes be looked at? If not, the call's result is -EFAULT. Not asked of bytes
  * that the kernel has read. */
