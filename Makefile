@@ -176,6 +176,7 @@ test_ready_epoll_calls_LD := -Wl,--wrap=rr_spin_end
 test_real_direct_LD := -Wl,--wrap=syscall
 test_rawos_LD := -Wl,--wrap=syscall
 test_report_LD := -Wl,--wrap=rr_eng_info
+test_shm_pipe_LD := -Wl,--wrap=rr_os_open
 test_appmem_LD := -Wl,--wrap=syscall
 test_scratch_LD := -Wl,--wrap=mmap,--wrap=munmap
 native_doors_LD := $(foreach f,prov_native own_params own_spare carrier_listen carrier_unlisten carrier_tend carrier_new carrier_take \

@@ -282,6 +282,12 @@ rr_time rr_ep_refresh(struct rr_ep_watch *w, bool force)
 
 /* --- active and idle --- */
 
+/* Is it the only watch of its socket? */
+static unsigned watches_alone(const struct rr_ep_watch *w)
+{
+	return w->so->watches == w && !w->so_next ? RR_ASK_ALONE : 0;
+}
+
 int rr_ep_arm_again(struct rr_ep_watch *w)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
@@ -290,7 +296,8 @@ int rr_ep_arm_again(struct rr_ep_watch *w)
 	    w->kmask != (EPOLLIN | EPOLLRDHUP) ||
 	    w->fired || w->set->foreign || w->app.events & EPOLLET || !rr_sock_at(w->so, w->fd))
 		return -EAGAIN;
-	return rr_conn_watch_plain(c, w->fd, rr_ev_want(w->app.events), w->wake);
+	return rr_conn_watch_plain(c, w->fd, rr_ev_want(w->app.events) | watches_alone(w),
+				   w->wake);
 }
 
 bool rr_ep_more(const struct rr_ep_watch *w, struct rr_conn *c, int fd)

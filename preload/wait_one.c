@@ -201,7 +201,7 @@ static bool is_apps(const struct pollfd *p)
 static const struct pollfd *recv_sleep_on(struct sleeper *s, rr_time now, rr_time ours,
 					  rr_time deadline)
 {
-	int wake = rr_conn_wake_fd(s->c);
+	int wake = rr_conn_wakes_by_socket(s->c) ? rr_conn_wake_fd(s->c) : -1;
 
 	if (ours != RR_TIME_NEVER || !s->n || rr_sock_listens(s->so))
 		return NULL;
@@ -315,6 +315,8 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 			break;
 		if (!rr_sock_at(s->so, s->fd))
 			return -EBADF;
+		if (!rr_conn_wakes_by_socket(s->c) && handlers_mixed(rr_now()))
+			rr_conn_wake_by_socket(s->c);
 		rc = rr_conn_arm(s->c, s->fd, s->want);
 		if (rc < 0)
 			return rc;

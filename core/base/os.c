@@ -26,6 +26,21 @@ int rr_os_openat(int dir, const char *name, int flags)
 	return (int)syscall(SYS_openat, dir, name, flags | O_LARGEFILE, 0);
 }
 
+int rr_os_pipe(int fds[2])
+{
+	return (int)syscall(SYS_pipe2, fds, O_NONBLOCK | O_CLOEXEC);
+}
+
+ssize_t rr_os_read(int fd, void *buf, size_t n)
+{
+	return syscall(SYS_read, fd, buf, n);
+}
+
+ssize_t rr_os_write(int fd, const void *buf, size_t n)
+{
+	return syscall(SYS_write, fd, buf, n);
+}
+
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len)
 {
 #if __SIZEOF_LONG__ < 8

@@ -44,6 +44,10 @@ struct rr_os {
  * cancellation point, must not be cancelled at all. Results and errno are libc's. */
 int rr_os_open(const char *path, int flags);
 int rr_os_openat(int dir, const char *name, int flags);
+/* close-on-exec and non-blocking */
+int rr_os_pipe(int fds[2]);
+ssize_t rr_os_read(int fd, void *buf, size_t n);
+ssize_t rr_os_write(int fd, const void *buf, size_t n);
 int rr_os_fallocate(int fd, int mode, off_t off, off_t len);
 bool rr_os_random(void *buf, size_t n);	/* never waits; false: the kernel has none yet */
 void rr_os_nap(rr_time t);

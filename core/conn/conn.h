@@ -208,6 +208,7 @@ void rr_conn_opt_set(struct rr_conn *c, int fd, int level, int name);
 /* the kernel will be asked, then this again if it has news */
 #define RR_ASK_FIRST	0x10000u
 #define RR_ASK_TOLD	0x20000u	/* the kernel reported bytes or an end, and no error */
+#define RR_ASK_ALONE	0x40000u	/* no other set watches it: its wake-up fd may change */
 int rr_conn_poll(struct rr_conn *c, int fd, unsigned want);
 
 /* Whether the kernel's poll bits justify RR_ASK_TOLD; else 0. */
@@ -328,8 +329,9 @@ bool rr_conn_is_quiet(const struct rr_conn *c);
  * rr_conn_disarm(), and it is called again after each event that the set has reported. */
 int rr_conn_watch(struct rr_conn *c, int fd, unsigned want);
 /* The same if the connection is carried and all it takes is to sleep on `wake` and on the
- * anchor for POLLIN and POLLRDHUP, without a time limit. -EAGAIN: that is not so; it may be
- * armed or not. */
+ * anchor for POLLIN and POLLRDHUP, without a time limit. -EAGAIN: that is not so, or no longer,
+ * and the set has to ask rr_conn_fds() again; it may be armed or not. want: also
+ * RR_ASK_ALONE. */
 int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake);
 
 /* What to sleep on while waiting for `want`: fills in up to 2 entries and returns how many. The
@@ -341,6 +343,10 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
  * consumes its doorbells and must come before rr_conn_poll(). It returns true if what
  * rr_conn_fds() says may have changed. */
 int rr_conn_wake_fd(const struct rr_conn *c);
+/* Can a thread sleep on that in recv()? */
+bool rr_conn_wakes_by_socket(const struct rr_conn *c);
+/* From the next time that a thread goes to sleep while no other does, it can. */
+void rr_conn_wake_by_socket(struct rr_conn *c);
 bool rr_conn_drain(struct rr_conn *c);
 
 /* A thread with nothing to do is about to sleep: gives the memory of idle connections back.

@@ -184,6 +184,8 @@ static bool carried_move(struct rr_conn *c, int fd)
 	 * wake-up fd sleeps on the same socket. */
 	if (!c->relay && move_one(sh, &sh->far, fd))
 		return true;
+	if (move_one(sh, &sh->qp->other_fd, fd) || move_one(sh, &sh->qp->ring_fd, fd))
+		return true;
 	if (!move_one(sh, &sh->qp->wake_fd, fd))
 		return false;
 	rr_conn_set_changed(c);

@@ -135,7 +135,8 @@ int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
 	alone = atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
 	if (alone && sh->qp->wake_fd == wake && rr_rest_may(sh)) {
 		rc = rr_ready_arm(c, fd, want, false);
-		if (!rc && !rr_rest_may(sh))	/* because of what it has just looked at */
+		/* because of what it has just looked at, or for a cheaper bell */
+		if (!rc && (!rr_rest_may(sh) || sh->qp->wake_fd != wake))
 			rc = -EAGAIN;
 		c->watched |= !rc;
 	}
@@ -208,4 +209,22 @@ int rr_conn_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2], 
 int rr_conn_wake_fd(const struct rr_conn *c)
 {
 	return rr_conn_is_carried(c) ? c->share->qp->wake_fd : -1;
+}
+
+bool rr_conn_wakes_by_socket(const struct rr_conn *c)
+{
+	return !rr_conn_is_carried(c) || !c->share->qp->piped;
+}
+
+void rr_conn_wake_by_socket(struct rr_conn *c)
+{
+	struct rr_lock *l;
+
+	if (rr_conn_hold(c, &l) < 0)
+		return;
+	if (rr_conn_is_carried(c)) {
+		c->share->qp->loud = true;
+		c->share->qp->easy = false;
+	}
+	rr_lock_drop(l);
 }

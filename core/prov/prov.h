@@ -74,6 +74,12 @@ struct rr_wc {
 	uint32_t inv_handle;
 };
 
+/* What ease() may do. */
+enum rr_ease {
+	RR_EASE_ADD = 1,	/* new descriptors: no other process shares qp */
+	RR_EASE_MOVE = 2,	/* another wake_fd: nobody sleeps on it nor watches it */
+};
+
 enum rr_arm { RR_ARM_RECV = 1, RR_ARM_SEND = 2 };
 
 /* What one end does, for the other to know. 0: not known. */
@@ -239,6 +245,10 @@ struct rr_prov_ops {
 	bool (*peek)(const struct rr_qp *qp, enum rr_arm what);
 	/* After a batch of posts and reposts: wakes the peer if it has armed. */
 	void (*kick)(struct rr_qp *qp);
+	/* Before arm(), while the process does not fork: may make doorbells cheaper for a
+	 * connection that sleeps often. may: enum rr_ease bits. Sets easy when there is no more
+	 * to do. NULL: easy is set. */
+	void (*ease)(struct rr_qp *qp, uint32_t may);
 	/* From now on the peer rings wake_fd. 0: armed; 1: there is something already. */
 	int (*arm)(struct rr_qp *qp, enum rr_arm what);
 	void (*disarm)(struct rr_qp *qp);
@@ -282,6 +292,10 @@ struct rr_qp {
 	/* For close(), set by the caller: nothing of mem has been used lately. */
 	bool mem_unused;
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */
+	int other_fd, ring_fd;	/* further descriptors of the provider; -1: none */
+	bool piped;		/* wake_fd is a pipe, and other_fd the socket */
+	bool easy;		/* ease() has nothing to do */
+	bool loud;		/* wake_fd has to be a socket; set by the caller */
 	/* Once established: the process at the other end by its number in our PID namespace, if
 	 * the kernel says so; 0: not known. */
 	uint32_t peer_pid;
@@ -294,6 +308,12 @@ struct rr_qp {
 	bool peer_reads;	/* the peer can issue RDMA Reads; and we can: */
 	bool reads;
 };
+
+/* The descriptor that shows the end of the peer, apart from doorbells. */
+static inline int rr_qp_end_fd(const struct rr_qp *qp)
+{
+	return qp->piped ? qp->other_fd : qp->wake_fd;
+}
 
 /* The part of a listener that every provider has. */
 struct rr_lst {

@@ -87,6 +87,13 @@ def ask(s, xid, body=b'', **kw):
     return len(body)
 
 
+def doze(s):
+    """Calls with pauses, until the connection has all descriptors that it ever will: ends that sleep get pipes."""
+    for i in range(30):
+        time.sleep(0.003)
+        ask(s, i)
+
+
 def burst(s, n, length):
     """n calls of this length, written at once by one thread and answered meanwhile."""
     body = blob(length, n)

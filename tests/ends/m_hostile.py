@@ -52,7 +52,7 @@ def hostile_clients(serve, base):
     s.do(serve)
     port = s.do('L.getsockname()[1]')
     c.do('s = connect(%d)' % port)
-    c.do('ask(s, 1)')
+    c.do('doze(s)')
     before = s.holds()
     t = c.start('load(s)')
     sums = {}
@@ -81,7 +81,7 @@ def hostile_servers():
     s, c = Agent(), Agent(negative_cache_s=0)
     s.do('L = listen()')
     c.do('s = connect(%d)' % s.do('serve(L)'))
-    c.do('ask(s, 1)')
+    c.do('doze(s)')
     ports_ = [next(ports) for _ in range(PEERS)]
     peers = [hostile(i, 'server', port, SEED + 1000000 * i) for i, port in enumerate(ports_)]
     for port in ports_:

@@ -36,7 +36,7 @@ def a_client_lies(serve):
     s.do(serve)
     port = s.do('L.getsockname()[1]')
     c.do('s = connect(%d)' % port)
-    c.do('ask(s, 1)')
+    c.do('doze(s)')
     before = s.holds()
     t = c.start('load(s)')
     connections = messages = 0
@@ -62,7 +62,7 @@ def a_server_lies():
     s, c = Agent(), Agent(negative_cache_s=0)
     s.do('L = listen()')
     c.do('s = connect(%d)' % s.do('serve(L)'))
-    c.do('ask(s, 1)')
+    c.do('doze(s)')
     port = next(ports)
     p = liar('server', port, SEED)
     until(lambda: listening(port), 'the liar')

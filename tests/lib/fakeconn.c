@@ -500,6 +500,17 @@ int rr_conn_wake_fd(const struct rr_conn *c)
 	return c->face.state == RR_FAKE_CARRIED ? c->wake : -1;
 }
 
+bool rr_conn_wakes_by_socket(const struct rr_conn *c)
+{
+	return !c->piped;
+}
+
+void rr_conn_wake_by_socket(struct rr_conn *c)
+{
+	c->louds++;
+	c->piped = false;
+}
+
 bool rr_conn_drain(struct rr_conn *c)
 {
 	uint64_t n;

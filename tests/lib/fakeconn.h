@@ -39,6 +39,8 @@ struct rr_conn {
 	_Atomic int arm_fails;		/* what an arm returns if that is negative */
 	_Atomic rr_time look_at;	/* CARRIED: when to look again; 0: not at all */
 	rr_time spin, longer;	/* what a spin wants at first, and more when that is over */
+	bool piped;			/* no thread can sleep on wake in recv() … */
+	int louds;			/* … and how often that was asked for */
 	int wake;
 	_Atomic unsigned asked;		/* RR_ASK_* of the last poll */
 	_Atomic unsigned news_seen;	/* rr_conn_seen() was told */

@@ -107,6 +107,8 @@ static int poll_played(struct pollfd *p RR_UNUSED, nfds_t n, int timeout)
 	return there;
 }
 
+static bool piped;	/* its wake-up fd is no socket */
+
 /* Which of the two (fd, events) it is: 0 or 1; -1: neither. n: how many there are. */
 static int chosen(int n, struct pollfd first, struct pollfd second)
 {
@@ -117,9 +119,20 @@ static int chosen(int n, struct pollfd first, struct pollfd second)
 	const struct pollfd *p;
 
 	c->wake = WAKE;
+	c->piped = piped;
 	rr_real.poll = poll_played;
 	p = recv_sleep_on(&s, RR_SEC, for_us, until);
 	return p ? (int)(p - s.p) : -1;
+}
+
+Test(ready_recv, nobody_reads_a_pipe)
+{
+	const struct pollfd own = { OWN, POLLRDHUP, 0 }, wake = { WAKE, POLLIN, 0 };
+
+	handle_both_kinds();
+	piped = true;
+	cr_assert_eq(chosen(2, own, wake), -1);
+	cr_assert_eq(chosen(2, (struct pollfd){ OWN, POLLIN | POLLRDHUP, 0 }, wake), -1);
 }
 
 Test(ready_recv, with_handlers_of_both_kinds_it_is_one_that_can_be_read)

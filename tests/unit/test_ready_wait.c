@@ -489,6 +489,20 @@ Test(ready_wait, with_handlers_of_both_kinds_the_kernel_decides)
 	cr_assert(nap.recvs == 0 && nap.ppolls == 2);
 }
 
+Test(ready_wait, a_bell_that_no_receive_can_wait_for_is_changed_before)
+{
+	handle(SIGUSR1, SA_RESTART);
+	c->piped = true;
+	assert_waits(0, POLLIN, RR_TIME_NEVER);
+	cr_assert(c->louds == 0 && nap.recvs == 0, "one kind of handlers");
+	c->ready = 0;
+	rr_os_nap(RR_SEC + 10 * RR_MSEC);	/* handlers are looked at once a second */
+	handle(SIGUSR2, 0);
+	nap.recv_says = 1;
+	assert_waits(0, POLLIN, RR_TIME_NEVER);
+	cr_assert(c->louds == 1 && nap.recvs == 1);
+}
+
 Test(ready_wait, bytes_on_the_anchor_that_are_the_apps_are_not_slept_over)
 {
 	handle(SIGUSR1, SA_RESTART);

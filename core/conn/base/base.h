@@ -113,6 +113,7 @@ struct rr_conn *rr_slab_at(uint32_t i);
 /* Holds the lock of the slabs, so that no connection is made or becomes carried. False if this
  * is a signal handler that interrupted the holder. */
 bool rr_slab_hold(void);
+bool rr_slab_try(void);			/* also false if another thread holds it */
 void rr_slab_let(void);
 /* The same for the lock that keeps connections from ending. */
 bool rr_slab_hold_ends(void);

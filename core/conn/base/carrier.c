@@ -22,7 +22,8 @@ struct rr_share *rr_carrier_new(const struct rr_prov_ops *ops, const struct rr_p
 	if (!sh)
 		return NULL;
 	sh->qp->ops = ops;
-	sh->qp->wake_fd = -1;
+	sh->qp->wake_fd = sh->qp->other_fd = sh->qp->ring_fd = -1;
+	sh->qp->easy = !ops->ease;
 	atomic_store_explicit(&sh->spin, ops->observe ? rr_cp->spin_worth : rr_cp->spin,
 			      memory_order_relaxed);
 	return sh;

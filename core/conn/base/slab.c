@@ -236,6 +236,11 @@ bool rr_slab_hold(void)
 	return rr_lock_take(&slab_lock) != -EDEADLK;
 }
 
+bool rr_slab_try(void)
+{
+	return rr_lock_try(&slab_lock) == 0;
+}
+
 void rr_slab_let(void)
 {
 	rr_lock_drop(&slab_lock);

@@ -122,7 +122,7 @@ static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 {
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
-			       { sh->qp->wake_fd, POLLRDHUP, 0 } };
+			       { rr_qp_end_fd(sh->qp), POLLRDHUP, 0 } };
 
 	rr_rx_look(sh, now);
 	if (unlikely(rr_rx_is_early(sh)))

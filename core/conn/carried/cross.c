@@ -313,7 +313,7 @@ void rr_cross_error(struct rr_share *sh, int fd)
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now)
 {
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
-			       { sh->qp->wake_fd, POLLRDHUP, 0 } };
+			       { rr_qp_end_fd(sh->qp), POLLRDHUP, 0 } };
 	bool any;
 
 	if (rr_link_is_dead(sh))

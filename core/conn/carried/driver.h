@@ -113,6 +113,12 @@ static inline bool rr_drv_peek(const struct rr_share *sh, enum rr_arm what)
 	return sh->qp->ops->peek(sh->qp, what);
 }
 
+/* Goes on with making doorbells cheaper, unless qp->easy. may: enum rr_ease bits. */
+static inline void rr_drv_ease(struct rr_share *sh, uint32_t may)
+{
+	sh->qp->ops->ease(sh->qp, may);
+}
+
 /* Makes the wake-up fd ring from now on: 0; 1: there is something already. */
 static inline int rr_drv_arm(struct rr_share *sh, enum rr_arm what)
 {

@@ -147,6 +147,23 @@ static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 		rr_anchor_check(sh, fd, now);
 }
 
+/* Lets the provider make doorbells cheaper. A child that is being forked would not have its
+ * descriptors, or others under their numbers. */
+static RR_NOINLINE void ease(struct rr_conn *c, bool alone)
+{
+	struct rr_share *sh = c->share;
+	uint32_t may = 0;
+
+	if (rr_link_is_lost(sh) || !rr_slab_try())
+		return;
+	if (atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1)
+		may |= RR_EASE_ADD;
+	if (alone && !rr_conn_is_slept_on(c))
+		may |= RR_EASE_MOVE;
+	rr_drv_ease(sh, may);
+	rr_slab_let();
+}
+
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 {
 	struct rr_share *sh = c->share;
@@ -166,6 +183,8 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 		what |= RR_ARM_SEND;
 	if (sh->called_back)
 		what |= RR_ARM_SEND;
+	if (unlikely(!sh->qp->easy))
+		ease(c, thread ? !c->watched : want & RR_ASK_ALONE);
 	if (!rr_link_is_lost(sh) && rr_drv_arm(sh, what) == 1)
 		return 1;
 	sh->armed_at = now;

@@ -90,11 +90,13 @@ bool rr_shm_burdened(void)
 	return buried() >= TOO_MANY;
 }
 
-/* Is it memory, and so little that freeing it is quick? */
+/* Is it a pipe, or memory, and so little that freeing it is quick? */
 static bool is_harmless(int fd)
 {
 	struct stat st;
 
+	if (rr_os->fcntl(fd, F_GETPIPE_SZ) >= 0)
+		return true;
 	return rr_os->fcntl(fd, F_GET_SEALS) >= 0 && !fstat(fd, &st) &&
 	       st.st_blocks < MANY_BLOCKS;
 }
@@ -119,23 +121,32 @@ void rr_shm_drop_fd(int fd)
 	rr_ownfd_close(fd);
 }
 
-bool rr_shm_refuse_fds(int sock)
+static bool let_in(int sock, int yes)
 {
 #ifdef SO_PASSRIGHTS
 	static _Atomic bool unknown;	/* to this kernel */
-	int no = 0;
 
 	if (atomic_load_explicit(&unknown, memory_order_relaxed))
 		return false;
-	if (!rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)))
+	if (!rr_os->setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &yes, sizeof(yes)))
 		return true;
 	if (errno == ENOPROTOOPT)
 		atomic_store_explicit(&unknown, true, memory_order_relaxed);
 	return false;
 #else
-	(void)sock;
+	(void)sock, (void)yes;
 	return false;
 #endif
+}
+
+bool rr_shm_refuse_fds(int sock)
+{
+	return let_in(sock, 0);
+}
+
+bool rr_shm_admit_fds(int sock)
+{
+	return let_in(sock, 1);
 }
 
 /* Peeks at the next packet, with room for `size` bytes of control messages. False: there is

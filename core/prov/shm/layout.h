@@ -88,7 +88,8 @@ struct rr_shm_ctl {
 	_Atomic uint32_t work;		/* owner: count of large pieces that it has moved */
 	/* peer: the low bits of its CLOCK_MONOTONIC when it last rang */
 	_Atomic uint32_t rung;
-	uint8_t pad0[100];
+	_Atomic uint32_t knock;		/* owner: enum rr_shm_knock bits */
+	uint8_t pad0[96];
 	_Atomic uint32_t reposted;	/* owner: receives given back so far */
 	_Atomic uint32_t tail;		/* owner: all positions below are free */
 	uint8_t pad1[120];
@@ -101,6 +102,14 @@ _Static_assert(sizeof(struct rr_shm_ctl) == 384, "fixed width");
 enum rr_shm_joined {
 	RR_SHM_JOINED = 1,	/* offering side: its hello is sent, messages may follow */
 	RR_SHM_WITHDRAWN = 2,	/* answering side: no messages will be accepted */
+};
+
+/* How far an end is with pipes for doorbells (pipe.c). */
+enum rr_shm_knock {
+	RR_SHM_ASKS = 1,	/* it would pass one on, for its own bell */
+	RR_SHM_ADMITS = 2,	/* its socket lets the peer's in */
+	RR_SHM_HAS = 4,		/* it has the peer's */
+	RR_SHM_BY = 8,		/* it sleeps on its own: ring that */
 };
 
 enum {	/* in rr_shm_slot.len, above the length */

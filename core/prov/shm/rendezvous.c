@@ -20,7 +20,7 @@
  * before its descriptor is received at all. A descriptor that is not memory, or that nobody
  * asked for, is not closed here, because closing it could run code of its file system in this
  * thread (foreign.c). */
-#include "core/prov/shm/shm_int.h"
+#include "core/prov/shm/pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -254,7 +254,8 @@ static int init_shm(struct rr_shm *q, const struct rr_prov_params *p, enum rr_sh
 	q->param.near = p->near;
 	q->qp.recv_size = p->recv_size;
 	q->qp.recvs = p->recvs;
-	q->qp.wake_fd = q->listener[0] = q->listener[1] = -1;
+	q->qp.wake_fd = q->qp.other_fd = q->qp.ring_fd = -1;
+	q->listener[0] = q->listener[1] = -1;
 	q->path[0] = '\0';
 	q->creator = rr_pid();
 	rr_shm_again_init(q, state == RR_SHM_LISTENING);
@@ -463,7 +464,7 @@ int rr_shm_withdraw(struct rr_qp *qp)
 void rr_shm_close(struct rr_qp *qp)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	int saved = errno;
+	int saved = errno, sock = rr_shm_sock(q);
 	bool early = !rr_shm_ready(q), last = early ? q->creator == rr_pid() : q->ended;
 
 	switch (atomic_load_explicit(&q->state, memory_order_relaxed)) {
@@ -480,11 +481,12 @@ void rr_shm_close(struct rr_qp *qp)
 		rr_shm_regions_drop(q);
 	/* The socket has to be searched only if descriptors may be in it, and if nobody else
 	 * will close it later. */
-	if (qp->wake_fd < 0 || !last || q->plain)
-		rr_ownfd_close(qp->wake_fd);
+	rr_shm_pipe_close(q);
+	if (sock < 0 || !last || q->plain)
+		rr_ownfd_close(sock);
 	else if (early)
-		rr_shm_drop_sock(qp->wake_fd);
+		rr_shm_drop_sock(sock);
 	else
-		rr_shm_drop_shut(qp->wake_fd);
+		rr_shm_drop_shut(sock);
 	errno = saved;
 }

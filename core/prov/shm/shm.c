@@ -3,7 +3,7 @@
  * of operations, the doorbell, and what the two ends tell each other; messages are ring.c's,
  * copies xfer.c's, set-up rendezvous.c's. */
 
-#include "core/prov/shm/shm_int.h"
+#include "core/prov/shm/pipe.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -47,6 +47,13 @@ static bool peek_rings(const struct rr_qp *qp, enum rr_arm what)
 		((what & RR_ARM_SEND) && rr_shm_tx_peek(q));
 }
 
+/* Does the peer sleep on its pipe? The acquire pairs with the release in its say(). */
+static bool sleeps_on_pipe(const struct rr_shm *q)
+{
+	return q->qp.ring_fd >= 0 &&
+	       atomic_load_explicit(&q->peer.ctl->knock, memory_order_acquire) & RR_SHM_BY;
+}
+
 /* Rings the doorbell: sends one byte. EAGAIN means that so many are pending that one more would
  * tell nothing. If the peer has died, its end of the socket shows that. */
 static void ring_bell(struct rr_shm *q)
@@ -54,7 +61,10 @@ static void ring_bell(struct rr_shm *q)
 	int saved = errno;
 
 	atomic_store_explicit(&q->peer.ctl->rung, (uint32_t)rr_now(), memory_order_relaxed);
-	(void)!rr_os->send(q->qp.wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sleeps_on_pipe(q))
+		rr_shm_pipe_ring(q);
+	else
+		(void)!rr_os->send(rr_shm_sock(q), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	errno = saved;
 	if (q->qp.count)
 		rr_count(q->qp.count, RR_C_wakeups_sent, 1);
@@ -76,7 +86,7 @@ static void kick_peer(struct rr_qp *qp)
 	if (likely(!(atomic_load_explicit(armed, memory_order_relaxed) & done)))
 		return;
 	/* Of several threads that get here at once, only one rings. */
-	if (atomic_fetch_and_explicit(armed, ~done, memory_order_relaxed) & done)
+	if (atomic_fetch_and_explicit(armed, ~done, memory_order_acquire) & done)
 		ring_bell(q);
 }
 
@@ -88,8 +98,9 @@ static int arm_bell(struct rr_qp *qp, enum rr_arm what)
 
 	if (!rr_shm_ready(q))
 		return 0;
+	/* Pairs with the acquire in kick_peer(), for what was said of a pipe before. */
 	before = atomic_fetch_or_explicit(&q->own.ctl->armed, (uint32_t)what,
-					  memory_order_relaxed);
+					  memory_order_release);
 	/* Pairs with the fence in kick_peer(). */
 	rr_fence();
 	if (!peek_rings(qp, what))
@@ -173,20 +184,28 @@ static uint32_t rung(const struct rr_qp *qp, rr_time now)
 /* Has the peer closed its end? For a socket whose reading half this end has shut itself. */
 static bool hung_up(const struct rr_shm *q)
 {
-	struct pollfd p = { .fd = q->qp.wake_fd };
+	struct pollfd p = { .fd = rr_shm_sock(q) };
 
 	return rr_os->poll(&p, 1, 0) > 0 && p.revents & POLLHUP;
 }
 
 static ssize_t read_bell(struct rr_shm *q)
 {
+	int sock = rr_shm_sock(q);
 	char bell;
 	ssize_t n;
 
 	if (likely(q->plain))
-		return rr_os->recv(q->qp.wake_fd, &bell, 1, MSG_DONTWAIT);
-	n = rr_shm_read_bell(q->qp.wake_fd);
-	if (q->refusing && (n > 0 ? rr_shm_is_empty(q->qp.wake_fd) : n < 0 && errno == EAGAIN))
+		return rr_os->recv(sock, &bell, 1, MSG_DONTWAIT);
+	if (q->admits && rr_shm_foreign_next(sock)) {
+		if (q->qp.easy)		/* ease() does not take it any more */
+			rr_shm_pipe_decline(q);
+		errno = EAGAIN;
+		return -1;
+	}
+	n = rr_shm_read_bell(sock);
+	if (q->refusing && !q->admits &&
+	    (n > 0 ? rr_shm_is_empty(sock) : n < 0 && errno == EAGAIN))
 		q->plain = true;	/* what was sent before it refused is gone now */
 	return n;
 }
@@ -202,11 +221,18 @@ static int drain_bell(struct rr_qp *qp)
 
 	if (!rr_shm_ready(q))
 		return 0;
+	/* A pipe stays readable once it is roused. A bell through it that brings nothing is for
+	 * what the socket has. */
+	if (qp->piped && !q->roused && !rr_shm_pipe_drain(q))
+		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
+	if (qp->piped && peek_rings(qp, RR_ARM_RECV | RR_ARM_SEND))
+		goto out;
 	do
 		n = read_bell(q);
 	while (n < 0 && errno == EINTR);
 	if ((n == 0 && (!q->roused || hung_up(q))) || (n < 0 && errno != EAGAIN))
 		atomic_store_explicit(&q->lost, true, memory_order_relaxed);
+out:
 	errno = saved;
 	return atomic_load_explicit(&q->lost, memory_order_relaxed) ? -ECONNRESET : 0;
 }
@@ -220,7 +246,8 @@ static void rouse(struct rr_qp *qp)
 
 	if (rr_shm_ready(q) && !q->roused) {
 		q->roused = true;
-		rr_os->shutdown(qp->wake_fd, SHUT_RD);
+		rr_os->shutdown(rr_shm_sock(q), SHUT_RD);
+		rr_shm_pipe_wake(q);
 	}
 	errno = saved;
 }
@@ -232,7 +259,9 @@ static void shut_bell(struct rr_qp *qp)
 	int saved = errno;
 
 	if (rr_shm_ready(q)) {
-		rr_os->shutdown(qp->wake_fd, SHUT_RDWR);
+		rr_os->shutdown(rr_shm_sock(q), SHUT_RDWR);
+		rr_shm_pipe_wake(q);
+		rr_shm_pipe_ring(q);
 		q->ended = true;
 	}
 	errno = saved;
@@ -264,6 +293,7 @@ const struct rr_prov_ops rr_prov_shm = {
 	.window = rr_shm_window,
 	.peek = peek_rings,
 	.kick = kick_peer,
+	.ease = rr_shm_ease,
 	.arm = arm_bell,
 	.disarm = disarm_bell,
 	.tell = tell_peer,

@@ -107,6 +107,12 @@ struct rr_shm {
 	bool ended;
 	bool busy;			/* it has had a long message, or Reads or Writes */
 	bool roused;			/* rouse(): wake_fd is readable for good */
+	/* pipe.c */
+	bool asked, asks;		/* … for a pipe of its own, which is yet to be sent */
+	bool took, admits;		/* the peer's has come or is not wanted; it may come */
+	uint8_t pipes;			/* that count among its process's */
+	uint8_t eased;			/* calls of ease(), … */
+	rr_time eased_at;		/* … and when the last one was */
 	char path[108];			/* "" none */
 	struct {
 		uint32_t era;		/* forks before */
@@ -198,6 +204,8 @@ void rr_shm_drop_shut(int sock);	/* the same after it was shut down */
 void rr_shm_drop_listener(int sock, bool alone);
 /* From here on no descriptor comes in by this socket. False: the kernel cannot do that. */
 bool rr_shm_refuse_fds(int sock);
+/* Lets them in again. */
+bool rr_shm_admit_fds(int sock);
 /* Does the next packet hold descriptors? */
 bool rr_shm_foreign_next(int sock);
 /* As recv() of one byte. Descriptors in a packet end the connection; the packet then stays
