@@ -5,6 +5,5 @@
 [ "$LEG" != native ] || native_rules "role=server port=20861 native=on" "role=client port=20861 native=on mode=require"
 . "$HERE/ganesha-setup.sh"
 [ -z "${CAPTURE:-}" ] || check null 'program 100003 version 4 ready' rpcinfo -a $HOST.81.125 -T tcp 100003 4
-await_capture
 check io 'nfs41 1600000 bytes same' /usr/bin/python3 $HERE/nfs41.py 20861 exp
 finish

@@ -177,7 +177,7 @@ printed() { # REGEX
 check() {
 	local n=$1 regex=$2 rc=0 out=$W/out dir=$W/stat/client.$checks
 	shift 2
-	[ -z "${CAPTURE:-}" ] || [ -n "$dump" ] || begin_capture
+	[ -z "${CAPTURE:-}" ] || go_on_capturing
 	checks=$((checks + 1))
 	client_env=()
 	[ -d "$dir" ] || mkdir -m 1777 "$dir"
@@ -272,10 +272,13 @@ begin_capture() {
 	dump=$!
 	await test -s $W/cap || die "no capture: $(cat $W/dump.err)"
 }
-# A ring is mapped when all its memory is there: until then little of it may be filled.
+# A ring is mapped when all its memory is there: until then little of it may be filled. The first check sends little, and
+# whatever is captured of it makes the ring.
 capturing() { grep -q rdmarpc-capture /proc/$dump/maps; }
-# Before a check that sends at once more than that; an earlier one has sent something.
-await_capture() { [ -z "${CAPTURE:-}" ] || await capturing || die "nobody captures"; }
+go_on_capturing() {
+	[ -n "$dump" ] || { begin_capture; return; }
+	await capturing || die "nobody captures"
+}
 shark() {
 	tshark -o tcp.try_heuristic_first:TRUE -o rpc.dissect_unknown_programs:TRUE -o rpc.max_tcp_pdu_size:16777216 ${SHARK:-} \
 		-r $W/cap "$@" 2>/dev/null

@@ -156,6 +156,7 @@ def a_client_that_gives_up_closes():
     c = Agent()
     c.do('s = connect(%d)' % port)
     c.do('ask(s, 1, blob(20000))')
+    c.do('doze(s)')
     before = s.holds(), c.holds()
     for size in 100, 20000:
         for i in range(40 * N):
