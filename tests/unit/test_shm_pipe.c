@@ -55,18 +55,28 @@ static void end(void)
 
 TestSuite(shm_pipe, .init = begin, .fini = end, .timeout = 60);
 
+static bool readable(int fd)
+{
+	struct pollfd w = { fd, POLLIN, 0 };
+
+	return poll(&w, 1, 0) > 0;
+}
+
+/* It sleeps so often, each time after a message. */
 static void ease(struct rr_qp *qp, uint32_t may, int n)
 {
-	while (n-- > 0)
+	while (n-- > 0) {
+		rr_shm_of(qp)->eased_pos--;
 		ops->ease(qp, may);
+	}
 }
 
 /* Both ends sleep so often. */
 static void sleep_often(int n, uint32_t cmay, uint32_t smay)
 {
 	for (int i = 0; i < n; i++) {
-		ops->ease(p.c, cmay);
-		ops->ease(p.s, smay);
+		ease(p.c, cmay, 1);
+		ease(p.s, smay, 1);
 	}
 }
 
@@ -74,13 +84,6 @@ static void both_have_pipes(void)
 {
 	sleep_often(20, ALL, ALL);
 	cr_assert(p.c->piped && p.s->piped && p.c->easy && p.s->easy);
-}
-
-static bool readable(int fd)
-{
-	struct pollfd w = { fd, POLLIN, 0 };
-
-	return poll(&w, 1, 0) > 0;
 }
 
 /* The sleeper arms, and `from` sends it a message. */
@@ -119,6 +122,27 @@ Test(shm_pipe, ends_that_sleep_often_ring_each_other_by_pipes)
 	cr_assert_not(readable(c) || readable(s), "nothing goes by the sockets");
 }
 
+/* Others keep their thread awake. */
+Test(shm_pipe, who_gets_no_messages_has_none)
+{
+	for (int i = 0; i < 100; i++) {
+		ops->ease(p.c, ALL);
+		ops->ease(p.s, ALL);
+	}
+	cr_assert_not(p.c->piped || p.s->piped || p.c->easy || rr_shm_of(p.c)->asks);
+	ease(p.s, ALL, 6);
+	ease(p.c, ALL, 1);
+	cr_assert(rr_shm_of(p.c)->admits);
+	ease(p.s, ALL, 1);
+	ops->ease(p.c, ALL);
+	cr_assert_lt(p.c->ring_fd, 0, "nothing has been heard of it");
+	cr_assert(readable(p.c->wake_fd));
+	cr_assert_eq(ops->drain(p.c), 0);
+	ops->ease(p.c, ALL);
+	cr_assert_geq(p.c->ring_fd, 0);
+	cr_assert_not(readable(p.c->wake_fd));
+}
+
 Test(shm_pipe, who_pauses_sleeps_often)
 {
 	for (int i = 0; i < 6; i++) {
@@ -154,7 +178,7 @@ Test(shm_pipe, where_others_share_it_nothing_new_is_begun)
 			ease(p.c, ALL, 5);
 			ease(p.s, ALL, 5);
 			for (int i = 0; i < n; i++)
-				ops->ease(i % 2 ? p.c : p.s, ALL);
+				ease(i % 2 ? p.c : p.s, ALL, 1);
 			piped = forked->piped;
 			ease(forked, 0, 1);
 			cr_assert(forked->easy, "%d %d", n, side);

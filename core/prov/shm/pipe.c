@@ -239,7 +239,7 @@ static void take_pipe(struct rr_shm *q, bool wanted)
 		return;
 	if (fd == -EMFILE)
 		return;
-	q->admits = false;
+	q->admits = q->come = false;
 	q->took = true;
 	if (wanted && q->refusing)
 		rr_shm_refuse_fds(sock);
@@ -285,26 +285,33 @@ static void give_up_pipes(struct rr_shm *q)
 	q->qp.easy = !(q->qp.loud && q->qp.piped);
 }
 
-/* Counts a sleep: whoever pauses between its calls is likely to go on so. */
-static void count_sleep(struct rr_shm *q)
+/* Counts a sleep, if a message has come since the last one: a connection that others keep awake
+ * has no use for a bell. Whoever pauses between its calls is likely to go on so. */
+static bool count_sleep(struct rr_shm *q)
 {
+	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
 	rr_time now = rr_now_coarse();
 	uint32_t n = q->eased_at && now - q->eased_at >= PAUSE ? LONG : 1;
 
+	if (pos == q->eased_pos)
+		return false;
+	q->eased_pos = pos;
 	q->eased_at = now;
 	q->eased = (uint8_t)rr_min(q->eased + n, PATIENT);
+	return true;
 }
 
 void rr_shm_ease(struct rr_qp *qp, uint32_t may)
 {
 	struct rr_shm *q = rr_shm_of(qp);
-	bool moves = may & RR_EASE_MOVE;
+	bool moves = may & RR_EASE_MOVE, adds = may & RR_EASE_ADD;
 	int saved = errno;
 
 	if (!rr_shm_ready(q) || atomic_load_explicit(&q->lost, memory_order_relaxed))
 		return;
-	count_sleep(q);
-	if (may & RR_EASE_ADD && q->eased < PATIENT) {
+	if (!count_sleep(q) && adds && !q->come && !qp->loud)
+		return;
+	if (adds && q->eased < PATIENT) {
 		if (moves && !q->asked && !qp->loud && q->eased >= SLEEPS)
 			ask_for_pipe(q);
 		go_on_as_peer(q);

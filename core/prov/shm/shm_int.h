@@ -111,8 +111,10 @@ struct rr_shm {
 	bool asked, asks;		/* … for a pipe of its own, which is yet to be sent */
 	bool took, admits;		/* the peer's has come or is not wanted; it may come */
 	uint8_t pipes;			/* that count among its process's */
-	uint8_t eased;			/* calls of ease(), … */
-	rr_time eased_at;		/* … and when the last one was */
+	bool come;			/* … and lies in the socket */
+	uint8_t eased;			/* sleeps that ease() has counted, … */
+	uint32_t eased_pos;		/* … rx_pos at the last one, … */
+	rr_time eased_at;		/* … and when that was */
 	char path[108];			/* "" none */
 	struct {
 		uint32_t era;		/* forks before */
