@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A doorbell that costs less. The socket between the two ends shows when the peer is gone, and
- * passes descriptors, but a byte through it costs several times what it costs through a pipe.
- * So an end that has slept a number of times makes a pipe, passes its writing end to the peer,
- * and from then on sleeps on the reading end. Brief connections, and those that never sleep,
- * have none.
+ * passes descriptors, but a byte through a pipe costs a good deal less
+ * (docs/decisions/0030-pipes.md). So an end that has slept a number of times makes a pipe,
+ * passes its writing end to the peer, and from then on sleeps on the reading end. Brief
+ * connections, and those that never sleep, have none.
  *
  * Each end says in its control words how far it is (enum rr_shm_knock):
  *
