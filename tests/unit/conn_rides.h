@@ -109,4 +109,17 @@ static inline void hears(void)
 	cr_assert_eq(state(&p.server), RR_S_HEARD);
 }
 
+/* Its reply, of so many bytes, is on its way to the client, and the answer with it. */
+static inline size_t answers(void)
+{
+	size_t n;
+
+	hears();
+	n = rr_test_reply(out, 1, 100, 1);
+	sends(&p.server, out, n);
+	cr_assert_eq(state(&p.server), RR_S_SAID);
+	cr_assert_gt(arrived(&p.client, n + 1), n);
+	return n;
+}
+
 #endif

@@ -34,19 +34,6 @@ static int looks(struct rr_end *e)
 	return rr_end_poll(e, POLLIN);
 }
 
-/* The server's answer has gone with its reply. */
-static void answers(void)
-{
-	size_t n;
-
-	open_after(1);
-	hears();
-	n = rr_test_reply(out, 1, 100, 1);
-	sends(&p.server, out, n);
-	cr_assert_eq(state(&p.server), RR_S_SAID);
-	cr_assert_gt(arrived(&p.client, n + 1), n);
-}
-
 static void client_joins(void)
 {
 	finds(&p.client, out, rr_test_reply(out, 1, 100, 1), 0);
@@ -57,6 +44,7 @@ static void client_joins(void)
 
 Test(conn_bell, what_wakes_a_sleeper_is_left_until_it_is_awake)
 {
+	open_after(1);
 	answers();
 	sleeps(&p.server);
 	cr_assert_eq(looks(&p.server), 0);
@@ -73,6 +61,7 @@ Test(conn_bell, what_wakes_a_sleeper_is_left_until_it_is_awake)
 
 Test(conn_bell, who_does_not_wake_in_time_is_woken_by_the_next_message)
 {
+	open_after(1);
 	answers();
 	sleeps(&p.server);
 	client_joins();

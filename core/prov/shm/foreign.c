@@ -187,6 +187,28 @@ bool rr_shm_is_empty(int sock)
 	return !look_at_packet(sock, &m, NULL, 0) && errno == EAGAIN;
 }
 
+int rr_shm_send_fd(int sock, const void *packet, size_t len, int fd)
+{
+	struct iovec iov = { (void *)(uintptr_t)packet, len };
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} ctl = { .room = "" };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	if (fd < 0)
+		m.msg_controllen = 0;
+	return rr_os->sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
 int rr_shm_peek_fd(int sock)
 {
 	union {

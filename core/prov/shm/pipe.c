@@ -68,27 +68,6 @@ static bool has_said(const struct rr_shm_view *v, enum rr_shm_knock what)
 
 /* --- the sleeper -------------------------------------------------------------------------- */
 
-/* One packet with a descriptor. */
-static bool pass_pipe(int sock, int fd)
-{
-	struct iovec iov = { "", 1 };
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} ctl = { .room = "" };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	return rr_os->sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
-
 /* It will not send one. */
 static void take_back(struct rr_shm *q)
 {
@@ -107,7 +86,7 @@ static void make_pipe(struct rr_shm *q)
 	if (rr_os_pipe(p))
 		return take_back(q);
 	rr_os->fcntl(p[1], F_SETPIPE_SZ, RR_PAGE);
-	passed = !fchmod(p[1], 0666) && pass_pipe(rr_shm_sock(q), p[1]);
+	passed = !fchmod(p[1], 0666) && !rr_shm_send_fd(rr_shm_sock(q), "", 1, p[1]);
 	rr_os->close(p[1]);
 	if (!passed) {
 		rr_os->close(p[0]);
@@ -138,11 +117,6 @@ static void go_back_to_socket(struct rr_shm *q)
 /* One step. */
 static void go_on_as_sleeper(struct rr_shm *q)
 {
-	if (q->qp.loud) {
-		if (q->qp.piped)
-			go_back_to_socket(q);
-		return;
-	}
 	if (q->asks && has_said(&q->peer, RR_SHM_ADMITS))
 		make_pipe(q);
 	if (q->qp.piped || q->qp.other_fd < 0 || !has_said(&q->peer, RR_SHM_HAS))
@@ -151,14 +125,21 @@ static void go_on_as_sleeper(struct rr_shm *q)
 	pipe_say(q, RR_SHM_BY);
 }
 
+enum { LINK = 32 };
+
+static void put_path(int fd, char path[LINK])
+{
+	snprintf(path, LINK, "/proc/self/fd/%d", fd);
+}
+
 void rr_shm_pipe_wake(const struct rr_shm *q)
 {
-	char path[32];
+	char path[LINK];
 	int fd;
 
 	if (!q->qp.piped)
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", q->qp.wake_fd);
+	put_path(q->qp.wake_fd, path);
 	fd = rr_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -177,15 +158,13 @@ static void admit_pipe(struct rr_shm *q)
 	pipe_say(q, RR_SHM_ADMITS);
 }
 
-enum { LINK = 32 };
-
 /* What the kernel calls the file: "pipe:[number]", or a path if somebody gave it one. Asking
  * runs no code of the file's. False: there is no /proc. */
 static bool calls_it(int fd, char path[LINK], char name[LINK])
 {
 	ssize_t n;
 
-	snprintf(path, LINK, "/proc/self/fd/%d", fd);
+	put_path(fd, path);
 	n = readlink(path, name, LINK - 1);
 	name[rr_max(n, (ssize_t)0)] = '\0';
 	return n > 0;
@@ -290,11 +269,13 @@ static void give_up_pipes(struct rr_shm *q)
 static bool count_sleep(struct rr_shm *q)
 {
 	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
-	rr_time now = rr_now_coarse();
-	uint32_t n = q->eased_at && now - q->eased_at >= PAUSE ? LONG : 1;
+	rr_time now;
+	uint32_t n;
 
 	if (pos == q->eased_pos)
 		return false;
+	now = rr_now_coarse();
+	n = q->eased_at && now - q->eased_at >= PAUSE ? LONG : 1;
 	q->eased_pos = pos;
 	q->eased_at = now;
 	q->eased = (uint8_t)rr_min(q->eased + n, PATIENT);
@@ -311,16 +292,16 @@ void rr_shm_ease(struct rr_qp *qp, uint32_t may)
 		return;
 	if (!count_sleep(q) && adds && !q->come && !qp->loud)
 		return;
+	if (moves && qp->loud && qp->piped)
+		go_back_to_socket(q);
 	if (adds && q->eased < PATIENT) {
 		if (moves && !q->asked && !qp->loud && q->eased >= SLEEPS)
 			ask_for_pipe(q);
 		go_on_as_peer(q);
-		if (moves)
+		if (moves && !qp->loud)
 			go_on_as_sleeper(q);
-		qp->easy = q->took && (qp->piped ? !qp->loud : qp->loud);
+		qp->easy = q->took && qp->piped != qp->loud;
 	} else {
-		if (moves && qp->loud && qp->piped)
-			go_back_to_socket(q);
 		give_up_pipes(q);
 	}
 	errno = saved;

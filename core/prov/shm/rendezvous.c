@@ -155,27 +155,9 @@ static int send_hello(struct rr_shm *q, int sock, int memfd, const uint8_t *proo
 		.recv_size = q->own.geo.recv_size, .recvs = q->param.recvs,
 		.mem_size = q->own.geo.mem_size, .total = q->own.geo.total,
 	};
-	struct iovec iov = { &h, sizeof(h) };
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} ctl = { .room = "" };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	memcpy(h.proof, proof, RR_SHM_PROOF);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &memfd, sizeof(int));
-	if (memfd < 0)
-		m.msg_controllen = 0;
-	if (rr_os->sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return -errno;
-	return 0;
+	return rr_shm_send_fd(sock, &h, sizeof(h), memfd);
 }
 
 /* Makes our region, or makes it as new, and passes it to the peer. */
@@ -479,9 +461,9 @@ void rr_shm_close(struct rr_qp *qp)
 	}
 	if (early || !last || !rr_shm_again_keep(q))
 		rr_shm_regions_drop(q);
+	rr_shm_pipe_close(q);
 	/* The socket has to be searched only if descriptors may be in it, and if nobody else
 	 * will close it later. */
-	rr_shm_pipe_close(q);
 	if (sock < 0 || !last || q->plain)
 		rr_ownfd_close(sock);
 	else if (early)

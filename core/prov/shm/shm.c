@@ -47,7 +47,7 @@ static bool peek_rings(const struct rr_qp *qp, enum rr_arm what)
 		((what & RR_ARM_SEND) && rr_shm_tx_peek(q));
 }
 
-/* Does the peer sleep on its pipe? The acquire pairs with the release in its say(). */
+/* Does the peer sleep on its pipe? The acquire pairs with the release in pipe_say(). */
 static bool sleeps_on_pipe(const struct rr_shm *q)
 {
 	return q->qp.ring_fd >= 0 &&

@@ -107,11 +107,10 @@ struct rr_shm {
 	bool ended;
 	bool busy;			/* it has had a long message, or Reads or Writes */
 	bool roused;			/* rouse(): wake_fd is readable for good */
-	/* pipe.c */
-	bool asked, asks;		/* … for a pipe of its own, which is yet to be sent */
-	bool took, admits;		/* the peer's has come or is not wanted; it may come */
+	bool asked, asks;		/* pipe.c: for one of its own; not sent yet */
+	/* the peer's is taken, or not wanted; it may come; it lies in the socket */
+	bool took, admits, come;
 	uint8_t pipes;			/* that count among its process's */
-	bool come;			/* … and lies in the socket */
 	uint8_t eased;			/* sleeps that ease() has counted, … */
 	uint32_t eased_pos;		/* … rx_pos at the last one, … */
 	rr_time eased_at;		/* … and when that was */
@@ -197,6 +196,8 @@ int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir);
 /* Receives the one descriptor that comes with the next packet, and leaves the packet in place.
  * -EPROTO: there is none, or more than one; -EMFILE: no descriptor number is left for it. */
 int rr_shm_peek_fd(int sock);
+/* Sends a packet, and with it fd unless that is -1. 0 or -errno. */
+int rr_shm_send_fd(int sock, const void *packet, size_t len, int fd);
 /* Closes a received descriptor that is not what it should be. */
 void rr_shm_drop_fd(int fd);
 /* Shuts down a socket that others can send to, and closes it. */
