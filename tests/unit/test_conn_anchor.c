@@ -159,7 +159,28 @@ Test(conn_anchor, without_an_end_behind_it_a_mark_is_no_end)
 	memcpy(k.bytes + RR_MARK_LEN, sh->token, 5);
 	looks(1);
 	cr_assert(sh->rx.end == RR_ENDS_MARKED && sh->rx.promised == 7 && k.have == 5 && k.peeks == 2);
-	cr_assert_eq(sh->hint, 0);
+}
+
+/* The FIN comes right behind it, and who spins is to see that; but a peer that sends none makes nobody
+ * look for ever. */
+Test(conn_anchor, behind_a_mark_an_end_is_looked_for_at_once)
+{
+	int n;
+
+	mark(7);
+	k.have = RR_MARK_LEN + 5;
+	memcpy(k.bytes + RR_MARK_LEN, sh->token, 5);
+	looks(1);
+	for (n = 1; !rr_rx_looked_at(sh) && sh->hint == RR_HINT_IN; n++) {
+		cr_assert_leq(n, 64);
+		sh->hint = 0;
+		looks(1);
+	}
+	cr_assert_eq(n, 65);
+	cr_assert(rr_rx_looked_at(sh) && sh->hint == 0 && sh->rx.end == RR_ENDS_MARKED);
+	k.have = 0;
+	looks(1);
+	cr_assert(sh->rx.end == RR_ENDS_FIN_MARKED && sh->hint == RR_HINT_IN);
 }
 
 Test(conn_anchor, no_more_than_three_are_looked_at)

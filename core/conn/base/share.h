@@ -101,6 +101,7 @@ struct rr_rx {
 	uint64_t promised;	/* records that come by RDMA, says the end mark */
 	rr_time checked;	/* when the anchor was last looked at … */
 	uint32_t since;		/* … and messages that have come since then */
+	uint32_t hurried;	/* looks that were made because the FIN had to follow at once */
 	struct rr_rx_ent *ent;	/* RR_RX_ENTS of them, up to the engine */
 };
 

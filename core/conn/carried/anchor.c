@@ -16,6 +16,7 @@
  * outlives it by more than this, the peer has lost the provider but kept its socket (exec). */
 #define GRACE	(100 * RR_MSEC)
 #define SLOW	(5 * RR_SEC)	/* the same for a FIN behind bytes that found no room */
+#define HURRY	64u		/* looks for the FIN behind an end mark, one after the other */
 
 static void was_reset(struct rr_share *sh, int err)
 {
@@ -119,6 +120,17 @@ static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
 	sh->lost_at = now;
 }
 
+/* The peer has told that it ends before it has: its FIN comes some microseconds after the mark.
+ * A thread that spins is awake for it, but the anchor is not among what it looks at. */
+static void hurry(struct rr_share *sh)
+{
+	if (rr_rx_has_ended(sh) || !rr_rx_is_marked(sh) || sh->rx.hurried >= HURRY)
+		return;
+	sh->rx.hurried++;
+	rr_rx_look_again(sh);
+	rr_hint(sh, RR_HINT_IN);
+}
+
 void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 {
 	struct pollfd p[2] = { { fd, POLLIN | POLLRDHUP, 0 },
@@ -151,6 +163,7 @@ void rr_anchor_check(struct rr_share *sh, int fd, rr_time now)
 		rr_drv_fail(sh, ECONNRESET, RR_R_PEER_DIED);
 	if (rr_rx_has_ended(sh))
 		rr_hint(sh, RR_HINT_IN);
+	hurry(sh);
 }
 
 /* Makes the peer look at its anchor. If there is no room for the note, the peer looks anyway
