@@ -27,6 +27,7 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c)
 	sh->rx.before = c->in;
 	sh->rx.most = 0;
 	rr_hint(sh, RR_HINT_EARLY);
+	rr_rx_look(sh, rr_now_coarse());	/* both ends of it were in use just now */
 }
 
 /* The app has read everything that came by TCP before the crossing. */
@@ -160,10 +161,11 @@ static int next(struct rr_share *sh, int fd)
 	return n < 0 ? -errno : 0;
 }
 
-/* The same for a caller that does not read, so a pending error must stay pending. */
-static int next_only(struct rr_share *sh, int fd)
+/* The same for a caller that does not read, so a pending error must stay pending. bytes: there
+ * are some in the queue. */
+static int next_only(struct rr_share *sh, int fd, bool bytes)
 {
-	if (rr_queue_bytes(fd))
+	if (bytes)
 		return next(sh, fd);
 	rr_drv_progress(sh);
 	return is_over(sh) ? 1 : -EAGAIN;
@@ -248,30 +250,36 @@ ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int 
 	return (ssize_t)*done;
 }
 
-/* The kernel's poll bits for this direction, without what is not the app's. POLLERR is for the
- * caller to look for. */
-unsigned rr_cross_in_bits(struct rr_share *sh, int fd)
+/* Are there bytes in the queue? The kernel says POLLIN of its end, too, and not of fewer bytes
+ * than SO_RCVLOWAT. */
+static bool has_bytes(const struct rr_share *sh, int fd, unsigned told)
 {
-	int rc = next_only(sh, fd);
-	unsigned got;
+	if (told & (POLLRDHUP | POLLHUP | POLLERR) || sh->rx.lowat > 1)
+		return rr_queue_bytes(fd);
+	return told & POLLIN;
+}
+
+unsigned rr_cross_in_bits(struct rr_share *sh, int fd, unsigned told)
+{
+	unsigned got = told & (RR_IN_BITS | POLLRDHUP | POLLPRI | POLLHUP);
+	int rc = next_only(sh, fd, has_bytes(sh, fd, told));
 	size_t n;
 
 	if (rc == 1)
 		return 0;	/* the caller looks again */
-	got = rr_anchor_poll(fd, RR_IN_BITS | POLLRDHUP | POLLPRI);
 	if (unlikely(sh->rx.lowat > 1) && !rr_rx_is_uncrossed(sh) &&
 	    (n = apps_bytes(sh, fd)) && n + sh->rx.bytes >= sh->rx.lowat)
 		got |= RR_IN_BITS;
-	if (rc < 0 && !(got & (POLLRDHUP | POLLHUP | POLLERR)))
+	if (rc < 0 && !(told & (POLLRDHUP | POLLHUP | POLLERR)))
 		got &= ~(unsigned)RR_IN_BITS;
-	return got & ~(unsigned)POLLERR;
+	return got;
 }
 
 int rr_cross_inq(struct rr_share *sh, int fd)
 {
 	size_t n;
 
-	if (next_only(sh, fd) == 1)
+	if (next_only(sh, fd, rr_queue_bytes(fd)) == 1)
 		return RR_CROSSED;
 	n = apps_bytes(sh, fd);
 	return (int)rr_min(rr_rx_is_uncrossed(sh) ? n : n + sh->rx.bytes, (size_t)INT32_MAX);

@@ -26,12 +26,12 @@ static bool enough(const struct rr_share *sh)
 	return rr_rx_unread(sh) >= most || (rr_rx_unread(sh) && rr_rx_is_crowded(sh));
 }
 
-static unsigned in_bits(struct rr_share *sh, int fd)
+static unsigned in_bits(struct rr_share *sh, int fd, unsigned told)
 {
 	if (unlikely(rr_handback_bytes(sh)))
 		return RR_IN_BITS;
 	if (unlikely(rr_rx_is_early(sh)) && !rr_link_is_dead(sh)) {
-		unsigned got = rr_cross_in_bits(sh, fd);
+		unsigned got = rr_cross_in_bits(sh, fd, told);
 
 		if (rr_rx_is_early(sh))
 			return got;
@@ -44,11 +44,11 @@ static unsigned in_bits(struct rr_share *sh, int fd)
 	return enough(sh) ? RR_IN_BITS : 0;
 }
 
-/* Without the end of the anchor, which is anchor_end()'s. */
-static unsigned out_bits(struct rr_share *sh, int fd)
+/* Without the end of the anchor, which is apps_end()'s. */
+static unsigned out_bits(struct rr_share *sh, int fd, unsigned told)
 {
 	if (unlikely(rr_tx_is_early(sh)))
-		return rr_anchor_poll(fd, RR_OUT_BITS) & RR_OUT_BITS;
+		return told & RR_OUT_BITS;
 	if (rr_tx_is_tcp(sh)) {
 		int rc = rr_hatch_flush(sh, fd);
 
@@ -68,10 +68,24 @@ static bool connect_waits(const struct rr_conn *c)
 	return unlikely(c->dial_wait) && !c->dial_told;
 }
 
-/* How the anchor has ended, as far as the app may see that. */
-static unsigned anchor_end(const struct rr_share *sh, int fd)
+/* What the kernel says of the anchor, which has the first word as long as a direction is TCP's.
+ * In one look before all others: the kernel is told of the app's shutdown() after us, maybe
+ * between two, and never shows POLLHUP without the bits that go with it. */
+static unsigned ask_anchor(const struct rr_share *sh, int fd, unsigned want)
 {
-	unsigned got = rr_anchor_poll(fd, 0), hidden = 0;
+	unsigned events = 0;
+
+	if (rr_rx_is_early(sh) && want & (RR_IN_BITS | POLLRDHUP))
+		events = RR_IN_BITS | POLLRDHUP | POLLPRI;
+	if (rr_tx_is_early(sh))
+		events |= want & RR_OUT_BITS;
+	return rr_anchor_poll(fd, events);
+}
+
+/* How the anchor has ended, as far as the app may see that. */
+static unsigned apps_end(const struct rr_share *sh, int fd, unsigned told)
+{
+	unsigned got = told & (POLLERR | POLLHUP | POLLNVAL), hidden = 0;
 
 	if (rr_rx_is_early(sh))
 		hidden = got & POLLERR && rr_cross_is_ours(sh, fd) ? POLLERR : 0;
@@ -82,17 +96,17 @@ static unsigned anchor_end(const struct rr_share *sh, int fd)
 
 static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned want)
 {
-	unsigned got = 0;
+	unsigned got = 0, told = 0;
 
-	/* First: the kernel is told of the app's shutdown() after us, maybe between two looks,
-	 * and never shows POLLHUP without the bits that go with it. */
 	if (unlikely(rr_rx_is_early(sh) || rr_tx_is_early(sh) ||
-		     (rr_rx_is_tcp(sh) && rr_tx_is_tcp(sh))))
-		got |= anchor_end(sh, fd);
+		     (rr_rx_is_tcp(sh) && rr_tx_is_tcp(sh)))) {
+		told = ask_anchor(sh, fd, want);
+		got |= apps_end(sh, fd, told);
+	}
 	if (want & (RR_IN_BITS | POLLRDHUP))
-		got |= in_bits(sh, fd);
+		got |= in_bits(sh, fd, told);
 	if (want & RR_OUT_BITS)
-		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd);
+		got |= connect_waits(c) ? RR_OUT_BITS : out_bits(sh, fd, told);
 	if (rr_link_is_dead(sh) || rr_rx_is_reset(sh) ||
 	    (!rr_rx_is_early(sh) && rr_tx_is_shut(sh) &&
 	     (rr_rx_is_shut(sh) || rr_stream_is_over(sh))))
