@@ -282,10 +282,18 @@ static inline void play_socket(unsigned shown)
 }
 
 static bool may_not;
+static int stops_asked;
 
 static inline bool stopped(void)
 {
+	stops_asked++;
 	return may_not;
+}
+
+static inline void a_tick_passes(void)
+{
+	for (rr_time tick = rr_now_coarse(); rr_now_coarse() == tick;)
+		;
 }
 
 static inline struct rr_hello good_answer(void)

@@ -243,11 +243,22 @@ Test(conn_steps, sleepers_have_a_moment_to_wake_up)
 
 Test(conn_steps, upgrades_may_be_stopped)
 {
+	rr_time tick;
+
 	cr_assert_not(rr_upgrade_stopped());
 	rr_test_params.stopped = stopped;
-	cr_assert_not(rr_upgrade_stopped());
+	do {
+		tick = rr_now_coarse();
+		stops_asked = 0;
+		cr_assert_not(rr_upgrade_stopped());
+		cr_assert_not(rr_upgrade_stopped());
+	} while (rr_now_coarse() != tick);
+	cr_assert_leq(stops_asked, 1, "a tick of the clock has one look");
 	may_not = true;
+	a_tick_passes();
 	cr_assert(rr_upgrade_stopped());
+	may_not = false;
+	cr_assert_not(rr_upgrade_stopped(), "that they are is not kept");
 }
 
 Test(conn_steps, of_each_limit_the_smaller_one_counts)

@@ -111,6 +111,7 @@ Test(conn_steps_client, rules_come_first_and_then_what_is_known)
 	rr_test_params.stopped = stopped;
 	cr_assert_eq(rr_offer_may(c, &prog), RR_R_NONE);
 	may_not = true;
+	a_tick_passes();
 	cr_assert_eq(rr_offer_may(c, &prog), RR_R_STOPPED);
 }
 

@@ -285,6 +285,10 @@ Test(queue, what_another_process_has_read_is_unread_here)
 	cr_assert_eq(rr_queue_unread(&i, &in, 5), 52);
 	in_queue = 353;
 	cr_assert_eq(rr_queue_unread(&i, &in, 5), -1);
+	i.tcpi_bytes_received = 648;
+	cr_assert_eq(rr_queue_unread(&i, &in, 5), 0, "then nothing can be in the queue");
+	i.tcpi_bytes_received = 600;
+	cr_assert_eq(rr_queue_unread(&i, &in, 5), -48);
 }
 
 Test(queue, room_is_for_all_of_it_or_none)

@@ -229,14 +229,30 @@ static int with_errno(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	return got;
 }
 
+/* By accept4() that takes the kernel a socket. */
+Test(shm_kept, that_nobody_waits_is_seen_without_it)
+{
+	used(true);
+	shm_pair_init(&b, 4096, 8);
+	b.cp.near = true;
+	os = *rr_os;
+	os.accept4 = out_of_descriptors;
+	rr_os = &os;
+	cr_assert_eq(rr_prov_shm.prepare(b.c, &b.cp, &b.offer), 0);
+	os.accept4 = accept4;
+	cr_assert(same_name());
+	goes_on();
+}
+
 Test(shm_kept, one_that_is_not_used_again_listens_no_more)
 {
 	int fd = -1;
 
 	for (int i = 0; i < 2; i++) {
 		used(true);
-		if (i)
-			fd = stranger(&a.offer);
+		if (fd >= 0)
+			close(fd);
+		fd = stranger(&a.offer);
 		shm_pair_init(&b, 4096, 8);
 		b.cp.near = true;
 		os = *rr_os;

@@ -84,7 +84,9 @@ bool rr_queue_info(int fd, struct tcp_info *i)
 
 int64_t rr_queue_unread(const struct tcp_info *i, const struct rr_track *in, int fd)
 {
-	return (int64_t)(i->tcpi_bytes_received - in->bytes - in->ours - rr_queue_bytes(fd));
+	int64_t n = (int64_t)(i->tcpi_bytes_received - in->bytes - in->ours);
+
+	return n > 0 ? n - (int64_t)rr_queue_bytes(fd) : n;
 }
 
 /* The kernel accounts for about twice the bytes that it holds. */

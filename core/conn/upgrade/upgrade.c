@@ -13,9 +13,19 @@
 
 #define HOLD_MAX	(100 * RR_MSEC)
 
+/* That nobody has stopped them is believed for a tick of the clock: a look is one into the file
+ * system. */
 bool rr_upgrade_stopped(void)
 {
-	return rr_cp->stopped && rr_cp->stopped();
+	static _Atomic rr_time looked;
+	rr_time now = rr_now_coarse();
+
+	if (!rr_cp->stopped || atomic_load_explicit(&looked, memory_order_relaxed) == now)
+		return false;
+	if (rr_cp->stopped())
+		return true;
+	atomic_store_explicit(&looked, now, memory_order_relaxed);
+	return false;
 }
 
 bool rr_upgrade_spoken(int fd)

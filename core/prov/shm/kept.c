@@ -83,12 +83,21 @@ void rr_shm_listener_keep(int fd)
 		rr_shm_drop_listener(fd, true);
 }
 
+/* Does it listen, and does nobody wait at it? By accept4() it takes the kernel a socket to find
+ * that out. */
+static bool is_idle(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	return rr_os->poll(&p, 1, 0) == 0;
+}
+
 int rr_shm_listener_take(char name[RR_SHM_NAME])
 {
 	int fd = take_kept(exchange(0), name), stray;
 
-	if (fd < 0)
-		return -1;
+	if (fd < 0 || is_idle(fd))
+		return fd;
 	stray = rr_os->accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (stray < 0 && errno == EAGAIN)
 		return fd;

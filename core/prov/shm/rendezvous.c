@@ -115,10 +115,15 @@ static int take_region(struct rr_shm *q, int sock, const struct rr_shm_geo *g)
 	return rc;
 }
 
-/* No memory comes with it: both sides have it. */
-static RR_NOINLINE int take_again(const struct rr_shm *q, int sock)
+/* Looks at the packet in front: its length, or -errno. *foreign: descriptors come with it. */
+static ssize_t peek_hello(int sock, struct rr_shm_hello *h, bool *foreign)
 {
-	return q->again.taken && !rr_shm_foreign_next(sock) ? 0 : -EPROTO;
+	struct iovec iov = { h, sizeof(*h) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n = rr_os->recvmsg(sock, &m, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+
+	*foreign = m.msg_flags & MSG_CTRUNC;
+	return n < 0 ? -errno : n;
 }
 
 /* Takes the peer's hello from sock, and maps its region unless both have it. -EAGAIN: it is not
@@ -127,11 +132,12 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 {
 	struct rr_shm_hello h;
 	struct rr_shm_geo g;
-	ssize_t n = rr_os->recv(sock, &h, sizeof(h), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	bool foreign;
+	ssize_t n = peek_hello(sock, &h, &foreign);
 	int rc;
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	if (n == 0)
 		return -ECONNRESET;
 	if (n != (ssize_t)sizeof(h))
@@ -139,7 +145,10 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 	rc = judge_hello(&h, proof, &g);
 	if (rc)
 		return rc;
-	rc = h.magic == RR_SHM_AGAIN ? take_again(q, sock) : take_region(q, sock, &g);
+	if (h.magic != RR_SHM_AGAIN)
+		rc = take_region(q, sock, &g);
+	else if (foreign || !q->again.taken)	/* no memory comes with it: both sides have it */
+		rc = -EPROTO;
 	if (!rc)
 		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
 	return rc;
