@@ -86,7 +86,7 @@ static enum rr_conn_st after_one_where_usual_is(uint32_t calls, int connections)
 /* What connections for this program made before decides. */
 Test(conn_wrong, where_connections_make_many_calls_the_first_has_the_offer)
 {
-	cr_assert_eq(after_one_where_usual_is(1000, 9), RR_S_ASKED);
+	cr_assert_eq(after_one_where_usual_is(1000, 10), RR_S_ASKED);
 }
 
 Test(conn_wrong, after_a_few_the_next_shows_what_a_call_takes_by_tcp)
@@ -99,13 +99,13 @@ Test(conn_wrong, after_a_few_the_next_shows_what_a_call_takes_by_tcp)
 Test(conn_wrong, how_many_those_must_be_is_a_matter_of_the_price)
 {
 	rr_price_paid(RR_PRICE_FREE, RR_MSEC);
-	cr_assert_eq(after_one_where_usual_is(40, 9), RR_S_WATCH);
+	cr_assert_eq(after_one_where_usual_is(40, 10), RR_S_WATCH);
 }
 
 Test(conn_wrong, at_a_low_price_they_are_few)
 {
 	rr_price_paid(RR_PRICE_FREE, RR_USEC);
-	cr_assert_eq(after_one_where_usual_is(40, 9), RR_S_ASKED);
+	cr_assert_eq(after_one_where_usual_is(40, 10), RR_S_ASKED);
 }
 
 Test(conn_wrong, where_nothing_is_known_the_first_call_has_none)

@@ -15,7 +15,8 @@
 #define SLOTS	64u
 #define OURS	0u		/* in place of a program: the server has the library */
 /* What an upgrade costs and saves is measured anew by one connection of so many, and earlier by
- * two, since what was measured first was measured with cold caches. */
+ * three, since what was measured first was measured with cold caches: by two that follow each
+ * other, of which the second finds what the first has left, and by one more. */
 #define AGAIN	512u
 #define SOON	8u
 #define LATER	32u
@@ -84,7 +85,8 @@ static struct rr_usual usual_of(uint32_t i)
 	uint32_t n = lesson[i].seen;
 
 	return (struct rr_usual){ .calls = lesson[i].quarters / 4,
-				  .again = n == SOON || n == LATER || n % AGAIN == 0 };
+				  .again = n == SOON || n == SOON + 1 || n == LATER ||
+					   n % AGAIN == 0 };
 }
 
 /* Nothing also where the lock is taken: nobody waits for a guess. */
