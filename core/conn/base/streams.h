@@ -249,6 +249,14 @@ static inline void rr_rx_look_again(struct rr_share *sh)
 	sh->rx.checked = 0;
 }
 
+/* Has an end mark come without its FIN, so that the anchor is worth another look at once? So
+ * many times at most: a peer may send none. */
+#define RR_RX_HURRY	64u
+static inline bool rr_rx_hurries(struct rr_share *sh)
+{
+	return rr_rx_is_marked(sh) && !rr_rx_has_ended(sh) && sh->rx.hurried++ < RR_RX_HURRY;
+}
+
 /* The app's SO_RCVLOWAT, at least 1. It is shared by the family, as the kernel shares it. */
 static inline uint32_t rr_rx_lowat(const struct rr_share *sh)
 {

@@ -16,7 +16,6 @@
  * outlives it by more than this, the peer has lost the provider but kept its socket (exec). */
 #define GRACE	(100 * RR_MSEC)
 #define SLOW	(5 * RR_SEC)	/* the same for a FIN behind bytes that found no room */
-#define HURRY	64u		/* looks for the FIN behind an end mark, one after the other */
 
 static void was_reset(struct rr_share *sh, int err)
 {
@@ -124,9 +123,8 @@ static void look_behind(struct rr_share *sh, unsigned bits, rr_time now)
  * A thread that spins is awake for it, but the anchor is not among what it looks at. */
 static void hurry(struct rr_share *sh)
 {
-	if (rr_rx_has_ended(sh) || !rr_rx_is_marked(sh) || sh->rx.hurried >= HURRY)
+	if (!rr_rx_hurries(sh))
 		return;
-	sh->rx.hurried++;
 	rr_rx_look_again(sh);
 	rr_hint(sh, RR_HINT_IN);
 }

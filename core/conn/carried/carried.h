@@ -61,8 +61,8 @@ void rr_cross_begin(struct rr_share *sh, const struct rr_conn *c);
 ssize_t rr_cross_send(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
 ssize_t rr_cross_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags,
 		      size_t *done);
-/* The kernel's poll bits for the inbound direction, without what is not the app's. told: what the
- * kernel has just said of these on the anchor, and of its end. POLLERR is the caller's. */
+/* The kernel's poll bits for the inbound direction, without what is not the app's. told: what
+ * the kernel has just said of these on the anchor, and of its end. POLLERR is the caller's. */
 unsigned rr_cross_in_bits(struct rr_share *sh, int fd, unsigned told);
 int rr_cross_inq(struct rr_share *sh, int fd);
 void rr_cross_check(struct rr_share *sh, int fd, rr_time now);

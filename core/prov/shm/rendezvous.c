@@ -147,7 +147,7 @@ static int take_hello(struct rr_shm *q, int sock, const uint8_t *proof)
 		return rc;
 	if (h.magic != RR_SHM_AGAIN)
 		rc = take_region(q, sock, &g);
-	else if (foreign || !q->again.taken)	/* no memory comes with it: both sides have it */
+	else if (foreign || !q->again.taken)	/* no memory comes: both sides have it */
 		rc = -EPROTO;
 	if (!rc)
 		rr_os->recv(sock, &h, sizeof(h), MSG_DONTWAIT);
