@@ -303,6 +303,20 @@ static void drop_ref(void *so)
 	rr_file_put(&((struct rr_sock *)so)->f);
 }
 
+/* A connection at rest has nothing that its wake-up fd does not tell of. */
+static void what_to_sleep_on(struct sleeper *s)
+{
+	int wake = rr_conn_rests(s->c);
+
+	if (wake < 0) {
+		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);
+		return;
+	}
+	s->p[0] = (struct pollfd){ wake, POLLIN, 0 };
+	s->n = 1;
+	s->until = RR_TIME_NEVER;
+}
+
 /* Waits until s->want may hold; returns as rr_wait_one(). */
 static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 {
@@ -322,12 +336,14 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 			return rc;
 		if (rc)
 			break;
-		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);
+		what_to_sleep_on(s);
 		now = rr_now();
 		rc = wait_sleep_armed(s, deadline);
 		errno = saved;
 		if (rc)
 			return rc;
+		if (s->want == POLLIN && rr_conn_peek(s->c, POLLIN))
+			break;
 		/* This also takes in what else has arrived. A bit that holds, or the kernel's
 		 * word, ends the wait. */
 		if (rr_sock_poll(s->so, s->c, s->fd, s->want, 0))

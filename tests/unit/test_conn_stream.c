@@ -654,6 +654,27 @@ Test(conn_stream, when_there_is_nothing_the_anchor_is_looked_at_now_and_then)
 	cr_assert(looked == 1 && pl.polls == 0, "there was something");
 }
 
+/* Who is told of the peer's end by the provider looks a twentieth of the time. */
+Test(conn_stream, how_often_that_is_depends_on_the_provider)
+{
+	uint8_t got[10];
+	struct iovec iov = { got, 10 };
+
+	begin();
+	for (int i = 0; i < 6; i++) {
+		bool tells = i < 3;
+
+		pl.ops.caps = tells ? pl.ops.caps | RR_PROV_TELLS :
+				      pl.ops.caps & ~(uint32_t)RR_PROV_TELLS;
+		sh->link = i % 3 == 2 ? RR_LINK_LOST : RR_LINK_UP;
+		sh->rx.checked = rr_now_coarse() - (i % 3 == 1 ? 30 : 10) * RR_MSEC;
+		looked = 0;
+		rr_stream_recv(sh, fd, &iov, 1, 0);
+		cr_assert_eq(looked, i != 0, "%d", i);
+	}
+	sh->link = RR_LINK_UP;
+}
+
 Test(conn_stream, the_end_of_what_comes_is_told_in_its_turn)
 {
 	uint8_t got[10];

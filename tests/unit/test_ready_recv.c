@@ -125,6 +125,22 @@ static int chosen(int n, struct pollfd first, struct pollfd second)
 	return p ? (int)(p - s.p) : -1;
 }
 
+Test(ready_recv, at_rest_it_is_the_wake_up_fd_alone)
+{
+	int peer, fd = tcp(&peer);
+	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
+	struct sleeper s = { .so = rr_fdt_sock(fd), .c = c, .fd = fd, .want = POLLIN };
+
+	c->wake = WAKE;
+	c->look_at = RR_SEC;
+	what_to_sleep_on(&s);
+	cr_assert(s.n == 2 && s.p[0].fd == fd && s.until == RR_SEC);
+	c->rests = true;
+	what_to_sleep_on(&s);
+	cr_assert(s.n == 1 && s.p[0].fd == WAKE && s.p[0].events == POLLIN && s.until == RR_TIME_NEVER);
+	cr_assert_eq(recv_sleep_on(&s, RR_SEC, RR_TIME_NEVER, RR_TIME_NEVER), &s.p[0]);
+}
+
 Test(ready_recv, nobody_reads_a_pipe)
 {
 	const struct pollfd own = { OWN, POLLRDHUP, 0 }, wake = { WAKE, POLLIN, 0 };

@@ -78,7 +78,10 @@ int rr_cross_now(struct rr_share *sh);
 /* Stays on TCP for good; false: that is not possible without the peer's help. */
 bool rr_cross_never(struct rr_share *sh);
 
-/* ready.c; under the lock. As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and
+/* ready.c; under the lock. How often the anchor is looked at for an app that asks for `want`,
+ * when nothing reports that it has news. */
+rr_time rr_anchor_look(const struct rr_share *sh, unsigned want);
+/* As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and
  * rr_conn_fds(). */
 unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);

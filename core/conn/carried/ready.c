@@ -116,9 +116,8 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 	return got & (want | POLLERR | POLLHUP);
 }
 
-/* How often the anchor is looked at when nothing reports that it has news. A living peer
- * announces its end by a note, and a dead one's shows on the wake-up fd. */
-static rr_time anchor_look(const struct rr_share *sh, unsigned want)
+/* A living peer announces its end by a note, and a dead one's shows on the wake-up fd. */
+rr_time rr_anchor_look(const struct rr_share *sh, unsigned want)
 {
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || rr_link_is_lost(sh) ||
 	    rr_rx_is_marked(sh) || rr_rx_is_hatched(sh))
@@ -141,7 +140,7 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	if (!got)
 		rr_hint_none(sh);
 	/* The peer's end must show even beside unread bytes, or room to write. */
-	if (now - rr_rx_looked_at(sh) > anchor_look(sh, want)) {
+	if (now - rr_rx_looked_at(sh) > rr_anchor_look(sh, want)) {
 		rr_anchor_check(sh, fd, now);
 		got = bits(c, sh, fd, want);
 	}
@@ -157,7 +156,7 @@ static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
 
 	if (rr_rx_is_hatched(sh) || rr_link_is_lost(sh) || (told && rr_rx_may_lack_note(sh)) ||
-	    (!thread && now - rr_rx_looked_at(sh) > (told ? anchor_look(sh, 0) : 0)))
+	    (!thread && now - rr_rx_looked_at(sh) > (told ? rr_anchor_look(sh, 0) : 0)))
 		rr_anchor_check(sh, fd, now);
 }
 
