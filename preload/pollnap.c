@@ -12,9 +12,6 @@
 #include "preload/ready.h"
 #include "preload/real.h"
 
-/* Bounds the first sleep, which verifies neither the fd number nor the anchor. */
-#define NAP_MOST (RR_SEC / 4)
-
 struct nap {
 	struct pollfd *fds;	/* the app's */
 	nfds_t n;
@@ -71,7 +68,7 @@ static int sleep_at_rest(struct nap *w, int wake, rr_time deadline)
 {
 	struct pollfd k[RR_NAP_FEW];
 	rr_time now = rr_now();
-	rr_time end = rr_min(deadline, rr_min(rr_conn_idle(now), now + NAP_MOST));
+	rr_time end = rr_min(deadline, rr_min(rr_conn_idle(now), now + RR_NAP_MOST));
 	struct timespec ts;
 	int rc;
 

@@ -139,6 +139,8 @@ struct sleeper {
 	struct pollfd p[2];
 	int n;
 	rr_time until;		/* when to look again for the connection's sake */
+	/* Sleeps, or has slept, on the wake-up fd of a connection at rest alone. */
+	bool naps, napped;
 	int cancel;
 };
 
@@ -303,18 +305,21 @@ static void drop_ref(void *so)
 	rr_file_put(&((struct rr_sock *)so)->f);
 }
 
-/* A connection at rest has nothing that its wake-up fd does not tell of. */
-static void what_to_sleep_on(struct sleeper *s)
+/* A connection at rest has hardly anything that its wake-up fd does not tell of, and for that
+ * there is the next sleep of this wait. By ppoll(): recv() has no such time-out. */
+static void what_to_sleep_on(struct sleeper *s, rr_time now)
 {
-	int wake = rr_conn_rests(s->c);
+	int wake = s->napped || handlers_mixed(now) ? -1 : rr_conn_rests(s->c);
 
-	if (wake < 0) {
+	s->naps = wake >= 0;
+	s->napped |= s->naps;
+	if (!s->naps) {
 		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);
 		return;
 	}
 	s->p[0] = (struct pollfd){ wake, POLLIN, 0 };
 	s->n = 1;
-	s->until = RR_TIME_NEVER;
+	s->until = now + RR_NAP_MOST;
 }
 
 /* Waits until s->want may hold; returns as rr_wait_one(). */
@@ -336,8 +341,8 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 			return rc;
 		if (rc)
 			break;
-		what_to_sleep_on(s);
 		now = rr_now();
+		what_to_sleep_on(s, now);
 		rc = wait_sleep_armed(s, deadline);
 		errno = saved;
 		if (rc)
@@ -352,7 +357,7 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 		now = rr_now();
 		if (now >= deadline)
 			return -EAGAIN;
-		if (now >= s->until)
+		if (now >= s->until && !s->naps)
 			break;
 	}
 	return 0;

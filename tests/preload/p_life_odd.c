@@ -4,6 +4,7 @@
 
 #include <spawn.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 
 #include "tests/preload/calls.h"
 
@@ -224,6 +225,27 @@ static void a_blocked_call_ends_though_its_number_is_closed(void)
 		CHECK_EQ(close(s[0]), 0);
 		CHECK_EQ(pthread_join(c.thread, NULL), 0);
 		CHECK(kind == 2 ? c.r == 1 || c.r == 0 : c.r <= 0);
+	}
+}
+
+/* By a bare system call, of which no library can tell the other end. */
+static void an_end_that_nobody_announced_ends_a_blocked_call(void)
+{
+	struct call c;
+	int s[2];
+
+	for (int i = 0; i < 6; i++) {
+		rpc_pair(s);
+		put(s[0]);
+		get(s[1]);
+		begin(&c, s[1], i / 2);
+		if (i % 2)
+			usleep(1200000);	/* nothing else wakes it by now */
+		CHECK_EQ(syscall(SYS_shutdown, s[0], SHUT_WR), 0);
+		CHECK_EQ(pthread_join(c.thread, NULL), 0);
+		CHECK_EQ(c.r, i / 2 == 2);
+		close(s[0]);
+		close(s[1]);
 	}
 }
 
@@ -487,6 +509,8 @@ static const struct p_case cases[] = {
 	  a_blocked_call_survives_the_close_of_its_number },
 	{ "a_blocked_call_ends_though_its_number_is_closed",
 	  a_blocked_call_ends_though_its_number_is_closed },
+	{ "an_end_that_nobody_announced_ends_a_blocked_call",
+	  an_end_that_nobody_announced_ends_a_blocked_call },
 	{ "a_blocked_accept_survives_the_close_of_its_number",
 	  a_blocked_accept_survives_the_close_of_its_number },
 	{ "a_blocked_accept_can_be_cancelled", a_blocked_accept_can_be_cancelled },

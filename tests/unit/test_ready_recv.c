@@ -125,20 +125,27 @@ static int chosen(int n, struct pollfd first, struct pollfd second)
 	return p ? (int)(p - s.p) : -1;
 }
 
-Test(ready_recv, at_rest_it_is_the_wake_up_fd_alone)
+Test(ready_recv, at_rest_it_is_the_wake_up_fd_alone_at_first)
 {
 	int peer, fd = tcp(&peer);
 	struct rr_conn *c = rr_fake_conn(fd, RR_FAKE_CARRIED);
 	struct sleeper s = { .so = rr_fdt_sock(fd), .c = c, .fd = fd, .want = POLLIN };
+	const rr_time at = 1000 * RR_SEC;
 
 	c->wake = WAKE;
 	c->look_at = RR_SEC;
-	what_to_sleep_on(&s);
-	cr_assert(s.n == 2 && s.p[0].fd == fd && s.until == RR_SEC);
+	what_to_sleep_on(&s, at);
+	cr_assert(s.n == 2 && s.p[0].fd == fd && s.until == RR_SEC && !s.naps && !s.napped);
 	c->rests = true;
-	what_to_sleep_on(&s);
-	cr_assert(s.n == 1 && s.p[0].fd == WAKE && s.p[0].events == POLLIN && s.until == RR_TIME_NEVER);
-	cr_assert_eq(recv_sleep_on(&s, RR_SEC, RR_TIME_NEVER, RR_TIME_NEVER), &s.p[0]);
+	what_to_sleep_on(&s, at);
+	cr_assert(s.n == 1 && s.p[0].fd == WAKE && s.p[0].events == POLLIN && s.naps);
+	cr_assert_eq(s.until, at + RR_SEC / 4, "the anchor may have news");
+	what_to_sleep_on(&s, at);
+	cr_assert(s.n == 2 && s.p[0].fd == fd && !s.naps, "so that is slept on the next time");
+	s.napped = false;
+	handle_both_kinds();
+	what_to_sleep_on(&s, at + 2 * RR_SEC);
+	cr_assert_eq(s.n, 2, "it takes recv() to know whether it is restarted");
 }
 
 Test(ready_recv, nobody_reads_a_pipe)
