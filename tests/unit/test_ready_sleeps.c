@@ -158,8 +158,8 @@ Test(ready_sleeps, one_at_rest_is_slept_for_by_its_wake_up_fd_alone)
 Test(ready_sleeps, how_long_one_at_rest_is_slept_for)
 {
 	static const struct { rr_time deadline, idle, left; int rc; } t[] = {
-		{ RR_TIME_NEVER, RR_TIME_NEVER, NAP_MOST, RR_POLL_ON }, { START + 5, RR_TIME_NEVER, 5, 0 },
-		{ START + NAP_MOST, RR_TIME_NEVER, NAP_MOST, 0 }, { START + NAP_MOST + 1, RR_TIME_NEVER, NAP_MOST, RR_POLL_ON },
+		{ RR_TIME_NEVER, RR_TIME_NEVER, RR_NAP_MOST, RR_POLL_ON }, { START + 5, RR_TIME_NEVER, 5, 0 },
+		{ START + RR_NAP_MOST, RR_TIME_NEVER, RR_NAP_MOST, 0 }, { START + RR_NAP_MOST + 1, RR_TIME_NEVER, RR_NAP_MOST, RR_POLL_ON },
 		{ RR_TIME_NEVER, START + 7, 7, RR_POLL_ON }, { START + 9, START + 7, 7, RR_POLL_ON }, { START + 7, START + 9, 7, 0 },
 	};
 
