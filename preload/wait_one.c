@@ -309,9 +309,9 @@ static void drop_ref(void *so)
  * there is the next sleep of this wait. By ppoll(): recv() has no such time-out. */
 static void what_to_sleep_on(struct sleeper *s, rr_time now)
 {
-	int wake = s->napped || handlers_mixed(now) ? -1 : rr_conn_rests(s->c);
+	int wake = s->napped ? -1 : rr_conn_rests(s->c);
 
-	s->naps = wake >= 0;
+	s->naps = wake >= 0 && !handlers_mixed(now);
 	s->napped |= s->naps;
 	if (!s->naps) {
 		s->n = rr_conn_fds(s->c, s->fd, s->want, s->p, &s->until);

@@ -142,11 +142,11 @@ def who_waits_in_recv_sleeps_there():
 
 
 def an_upgrade_before_the_first_call_has_its_bound():
-    added_at_most([((32, 34), 'an upgraded connection')], offer_after='0')
+    added_at_most([((26, 30), 'an upgraded connection')], offer_after='0')
 
 
 def an_upgrade_that_rides_along_has_its_bound():
-    added_at_most([((38, 38), 'a connection whose upgrade rides along')], offer_after='1')
+    added_at_most([((31, 29), 'a connection whose upgrade rides along')], offer_after='1')
 
 
 def a_process_without_connections_pays_for_being_loaded():
