@@ -81,8 +81,7 @@ bool rr_cross_never(struct rr_share *sh);
 /* ready.c; under the lock. How often the anchor is looked at for an app that asks for `want`,
  * when nothing reports that it has news. */
 rr_time rr_anchor_look(const struct rr_share *sh, unsigned want);
-/* As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and
- * rr_conn_fds(). */
+/* As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and rr_conn_fds(). */
 unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);
 int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
