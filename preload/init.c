@@ -13,19 +13,17 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "preload/rawos.h"
-#include "preload/real.h"
 #include "preload/setup.h"
 
 /* --- stage 3: at the first TCP socket --- */
 
-static void bind_real(void)
+static void set_os(void)
 {
-	rr_real_bind();
 	rr_os = &rr_raw_os;
 }
 
 static void (*const stages[])(void) = {
-	bind_real,	/* everything after this makes system calls through it */
+	set_os,		/* everything after this makes system calls through it */
 	rr_setup_conf,
 	rr_setup_log,	/* from here on mistakes can be told */
 	rr_setup_conn,

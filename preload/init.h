@@ -4,7 +4,7 @@
 
 /* Start-up in stages, each done when it is first needed, so that exec costs next to nothing:
  *   1 at exec (the constructor): fork hooks, a look at inherited sockets;
- *   2 at the first interposed call: the next definitions of all names are bound (real.c);
+ *   2 at the first call of each interposed name: its next definition is looked up (real.c);
  *   3 at the first TCP socket: configuration, rr_conn_setup().
  * A wrapper that is called before its stage is over passes the call through. */
 

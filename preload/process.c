@@ -45,7 +45,7 @@ static void lends(uintptr_t who)
 pid_t (*rr_lends(void))(void)
 {
 	lends((uintptr_t)pthread_self());
-	rr_real_bind();
+	rr_real_bind_twice();
 	return rr_real.vfork;
 }
 
@@ -166,7 +166,6 @@ static void after_in_child(void)
 
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 	atomic_store_explicit(&lender, AT_FIRST, memory_order_relaxed);
-	rr_real_fork_child();
 	rr_init_fork_child();
 	rr_statseg_fork_child();
 	rr_conn_fork_child();

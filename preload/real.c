@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The next definitions of all interposed names (libc's, or another library's), bound when the
- * first of them is called. Until then, and for names that the libc does not have, the calls are
- * made as system calls here. */
+/* The next definitions of all interposed names (libc's, or another library's), each looked up
+ * when it is called first. Those that the libc does not have are made as system calls here. */
 
 #include "preload/real.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "preload/next.h"
 
 /* --- fallbacks that take more than the system call of the same name --- */
 
-/* bindresvport() is no system call: a caller this early is refused. */
+/* bindresvport() is no system call: without libc's it is refused. */
 static int rr_real_none(int fd RR_UNUSED, const void *p RR_UNUSED)
 {
 	errno = EAGAIN;
@@ -138,85 +136,63 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 	return rc;
 }
 
+/* The one argument that comes after last. */
+#define LAST_ARG(arg, last) \
+	__builtin_va_list ap; \
+	void *arg; \
+	__builtin_va_start(ap, last); \
+	arg = __builtin_va_arg(ap, void *); \
+	__builtin_va_end(ap)
+
 #define RR_CALL(ret, name, params, args, fallback) \
 	static ret direct_##name params { return (ret)(fallback); }
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) \
-	static ret direct_##name params { return (ret)(fallback); }
+	static ret direct_##name vparams { LAST_ARG(arg, last); return (ret)(fallback); }
+#define RR_TWICE(ret, name, fallback) \
+	static ret direct_##name(void) { return (ret)(fallback); }
 #include "preload/calls.def"
 
-/* --- the table before it is bound --- */
+/* --- the table --- */
 
-/* The binder writes entries while other threads read them. An entry is one pointer and both its
- * values are valid, so relaxed order suffices. */
-#define LOAD(slot)	__atomic_load_n(&(slot), __ATOMIC_RELAXED)
+/* The next definition, or, for a name that this libc does not have, the system call. memcpy()
+ * because C has no cast between object and function pointers. Threads that come at the same
+ * time find the same, and an entry is one pointer whose values are all valid, so relaxed order
+ * suffices. */
+#define BIND(name) do { \
+	void *sym_ = rr_next(#name); \
+	__typeof__(rr_real.name) fn_ = direct_##name; \
+	_Static_assert(sizeof(fn_) == sizeof(sym_), "POSIX"); \
+	if (sym_) \
+		memcpy(&fn_, &sym_, sizeof(fn_)); \
+	__atomic_store_n(&rr_real.name, fn_, __ATOMIC_RELAXED); \
+} while (0)
 
 #define RR_CALL(ret, name, params, args, fallback) \
 	static ret first_##name params \
 	{ \
-		rr_real_bind(); \
-		if (LOAD(rr_real.name) == first_##name) \
-			return direct_##name args; \
+		BIND(name); \
 		return rr_real.name args; \
 	}
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) \
 	static ret first_##name vparams \
 	{ \
-		__builtin_va_list ap; \
-		void *arg; \
-		__builtin_va_start(ap, last); \
-		arg = __builtin_va_arg(ap, void *); \
-		__builtin_va_end(ap); \
-		rr_real_bind(); \
-		if (LOAD(rr_real.name) == first_##name) \
-			return direct_##name args; \
+		LAST_ARG(arg, last); \
+		BIND(name); \
 		return rr_real.name args; \
 	}
-/* Is not called before the table is bound. */
-#define RR_TWICE(ret, name, fallback) \
-	static ret first_##name(void) { return (ret)(fallback); }
 #include "preload/calls.def"
 
 struct rr_real rr_real = {
 #define RR_CALL(ret, name, params, args, fallback) .name = first_##name,
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) .name = first_##name,
-#define RR_TWICE(ret, name, fallback) .name = first_##name,
+#define RR_TWICE(ret, name, fallback) .name = direct_##name,
 #include "preload/calls.def"
 };
 
-/* --- binding --- */
-
-enum { UNBOUND, BINDING, BOUND };
-
-static _Atomic int state;
-
-/* An entry without a next definition stays as it is and makes the system call. memcpy() because
- * C has no cast between object and function pointers. */
-#define BIND(name) do { \
-	void *sym_ = dlsym(RTLD_NEXT, #name); \
-	__typeof__(rr_real.name) fn_; \
-	_Static_assert(sizeof(fn_) == sizeof(sym_), "POSIX"); \
-	if (sym_) { \
-		memcpy(&fn_, &sym_, sizeof(fn_)); \
-		__atomic_store_n(&rr_real.name, fn_, __ATOMIC_RELAXED); \
-	} \
-} while (0)
-
-void rr_real_bind(void)
+void rr_real_bind_twice(void)
 {
-	int was = UNBOUND, saved = errno;
-
-	/* Nobody waits here: dlsym() may call a malloc that does I/O and so comes here. Callers
-	 * that come while another thread binds make system calls meanwhile. */
-	if (!atomic_compare_exchange_strong_explicit(&state, &was, BINDING,
-						     memory_order_acquire,
-						     memory_order_relaxed))
-		return;
-#define RR_CALL(ret, name, params, args, fallback) BIND(name);
-#define RR_VCALL(ret, name, vparams, params, args, last, fallback) BIND(name);
 #define RR_TWICE(ret, name, fallback) BIND(name);
 #include "preload/calls.def"
-	atomic_store_explicit(&state, BOUND, memory_order_release);
-	errno = saved;
 }
 
 static int whole_ms(const struct timespec *t)
@@ -236,11 +212,4 @@ int rr_real_sleep(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	if (likely(rc >= 0 || !rr_os_is_filtered(errno) || mask))
 		return rc;
 	return rr_real.poll(fds, n, whole_ms(timeout));
-}
-
-void rr_real_fork_child(void)
-{
-	int was = BINDING;
-
-	atomic_compare_exchange_strong(&state, &was, UNBOUND);
 }

@@ -4,10 +4,10 @@
 
 /* The next definition of everything that we interpose: libc's, or another preloaded library's.
  *
- * rr_real.<name> may be called by anybody at any time: before our constructor, in a malloc that
- * does I/O inside dlsym(), in a signal handler. Each entry begins as a function that binds the
- * table and goes on. While the binding is under way, on whatever thread, and for names that
- * this libc does not have, the entry makes the system call itself. */
+ * rr_real.<name> may be called by anybody at any time: before our constructor, in a signal
+ * handler, in a forked child. Each entry begins as a function that looks the name up (next.h),
+ * keeps what it finds, and goes on there. If there is no such function, it is the system
+ * call. */
 
 #include "preload/libc.h"
 
@@ -26,10 +26,7 @@ extern struct rr_real rr_real;
 int rr_real_sleep(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		  const sigset_t *mask);
 
-/* Binds the whole table unless that is done or under way. errno is left alone. */
-void rr_real_bind(void);
-
-/* In a forked child: a binding that another thread had under way starts anew. */
-void rr_real_fork_child(void);
+/* Looks up those that return twice, before rr_real has them: their entries cannot do so. */
+void rr_real_bind_twice(void);
 
 #endif

@@ -35,12 +35,6 @@ static inline int tcp(int *peer)
 	return s;
 }
 
-/* As the library's own constructor does, before there are threads. */
-__attribute__((constructor)) static void bind_real(void)
-{
-	rr_real_bind();
-}
-
 /* Does the kernel have a thread of this process asleep? */
 static inline bool is_asleep(pid_t tid)
 {

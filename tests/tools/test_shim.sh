@@ -53,6 +53,29 @@ has "so is a wrong rule" "$log" "$T/bad.conf:3:8: key 'port': 'x' is not a port"
 shim RDMARPC_CONF="$T/absent.conf" --
 has "a missing file that was asked for" "$log" "$T/absent.conf: no such file; using defaults"
 
+# Another interposer behind the library, whichever table its names are in: what the library calls next is its function.
+cat >"$T/behind.c" <<'EOF'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int socket(int domain, int type, int protocol)
+{
+	syscall(SYS_mkdirat, AT_FDCWD, getenv("MARK"), 0700);
+	return syscall(SYS_socket, domain, type, protocol);
+}
+EOF
+for style in gnu sysv both; do
+	"${CC:-cc}" -shared -fPIC -Wl,--hash-style=$style -o "$T/behind.so" "$T/behind.c" || exit 1
+	rm -rf "$T/run" "$T/mark"
+	mkdir -m 1777 "$T/run"
+	out=$(MARK=$T/mark LD_PRELOAD="$BUILD/librpcrdma_shim.so $T/behind.so" timeout 60 "$pair" 2>&1)
+	is "with one behind it (hash style $style)" "$out" "done"
+	is "... that one was called" "$(ls -d "$T/mark")" "$T/mark"
+	is "... and connections were carried" "$(show '.processes[].connections.shm')" 2
+done
+
 reason() { show '[.processes[].tcp_reasons | keys[]] | unique'; }
 shim RDMARPC_ENABLED=off --
 is "disabled" "$(show '.processes[].connections.shm')" 0

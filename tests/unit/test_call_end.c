@@ -27,7 +27,6 @@ static void note_vanish(struct rr_conn *c RR_UNUSED)
 static void begin_end(void)
 {
 	rr_process_init();
-	rr_real_bind();
 	begin_call();
 	rr_fake.close = note_close;
 	rr_fake.vanished = note_vanish;

@@ -29,14 +29,19 @@ static pid_t getpid_played(void)
 	return pid_said ? pid_said : getpid();
 }
 
+static pid_t the_next(void)
+{
+	return 0;
+}
+
 #define getpid				getpid_played
 #define rr_unmet_meet_all()		note('u')
+#define rr_real_bind_twice()		(rr_real.vfork = the_next)
 #define rr_cap_forks()			note('c')
 #define rr_ep_fork_prepare()		note('e')
 #define rr_conn_fork_prepare()		note('k')
 #define rr_conn_fork_parent()		note('K')
 #define rr_ep_fork_parent()		note('E')
-#define rr_real_fork_child()		note('r')
 #define rr_init_fork_child()		note('i')
 #define rr_statseg_fork_child()		note('s')
 #define rr_conn_fork_child()		note('C')
@@ -45,12 +50,12 @@ static pid_t getpid_played(void)
 #include "preload/process.c"
 #undef getpid
 #undef rr_unmet_meet_all
+#undef rr_real_bind_twice
 #undef rr_cap_forks
 #undef rr_ep_fork_prepare
 #undef rr_conn_fork_prepare
 #undef rr_conn_fork_parent
 #undef rr_ep_fork_parent
-#undef rr_real_fork_child
 #undef rr_init_fork_child
 #undef rr_statseg_fork_child
 #undef rr_conn_fork_child
@@ -65,7 +70,6 @@ static void tell_of_fork(struct rr_conn *c, const char *when)
 
 static void begin_fork(void)
 {
-	rr_real_bind();
 	rr_process_init();
 	begin_call();
 	rr_fake.fork = tell_of_fork;
@@ -103,7 +107,7 @@ Test(call_fork, the_child_begins_anew)
 	atomic_store(&owner, 1);
 	errno = MINE;
 	after_in_child();
-	cr_assert_str_eq(done, "risCpt");
+	cr_assert_str_eq(done, "isCpt");
 	cr_assert_eq(errno, MINE);
 	cr_assert(so->flags == RR_SOCK_LISTENER && at.so->flags == RR_SOCK_EDGES);
 	cr_assert(owner == getpid() && rr_may_track());
@@ -162,11 +166,6 @@ static void in_thread(void *(*what)(void *))
 	cr_assert_eq(pthread_join(t, NULL), 0);
 }
 
-static pid_t the_next(void)
-{
-	return 0;
-}
-
 static void begin_lending(void)
 {
 	begin_fork();
@@ -179,7 +178,6 @@ TestSuite(call_fork_lent, .init = begin_lending, .timeout = 60);
 
 Test(call_fork_lent, until_its_thread_goes_on_the_pid_is_asked_for)
 {
-	rr_real.vfork = the_next;
 	cr_assert_eq(rr_lends(), the_next);
 	pid_said = getppid();
 	cr_assert(asks(false), "the child");

@@ -32,7 +32,6 @@ static void vanish_script(struct rr_conn *c)
 static void begin_life(void)
 {
 	rr_init_core();
-	rr_real_bind();
 	begin_call();
 	rr_fake.close = close_script;
 	rr_fake.vanished = vanish_script;

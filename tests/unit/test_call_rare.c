@@ -16,7 +16,6 @@
 static void begin_rare(void)
 {
 	rr_init_core();
-	rr_real_bind();
 	begin_call();
 	__libc_single_threaded = 0;
 }
@@ -463,7 +462,6 @@ Test(call_rare_setup, who_interrupts_the_set_up_gets_no_connections)
 {
 	clearenv();
 	setenv("RDMARPC_CONF", "/dev/null", 1);
-	rr_real_bind();
 	rr_fake.setup = use_sockets;
 	rr_fake.client = no_client;
 	rr_fake.server = no_server;

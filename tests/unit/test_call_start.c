@@ -10,7 +10,6 @@
 
 static void begin_start(void)
 {
-	rr_real_bind();
 	clearenv();
 	errno = MINE;
 }

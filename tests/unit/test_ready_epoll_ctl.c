@@ -97,7 +97,7 @@ Test(ready_epoll_ctl, a_forked_child_leaves_its_parents_registrations_as_they_ar
 	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
 	struct rr_ep_watch *w = watch_of(o.fd);
 
-	next_ctl = rr_real.epoll_ctl;
+	next_ctl = epoll_ctl;
 	rr_real.epoll_ctl = counted_ctl;
 	w->set->foreign = true;
 	rr_fake_become(o.c, o.fd, RR_FAKE_TCP);

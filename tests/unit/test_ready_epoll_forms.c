@@ -22,8 +22,7 @@ static int noted_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 
 static void note_ctl(void)
 {
-	rr_real_bind();
-	next_ctl = rr_real.epoll_ctl;
+	next_ctl = epoll_ctl;
 	rr_real.epoll_ctl = noted_ctl;
 }
 
@@ -314,7 +313,7 @@ static int refuse_inner(int epfd, int op, int fd, struct epoll_event *ev)
 /* It is asked when somebody waits, and put in when there is one. */
 Test(ready_epoll_forms, where_no_inner_set_can_be_made_there_is_none)
 {
-	typeof(rr_real.epoll_create1) create = rr_real.epoll_create1;
+	typeof(rr_real.epoll_create1) create = epoll_create1;
 	struct one o = { .ep = rr_wrap_epoll_create1(EPOLL_CLOEXEC) };
 	struct rr_ep_watch *w;
 

@@ -21,13 +21,12 @@ static void begin_news(void)
 {
 	struct rr_sock *so;
 
-	rr_real_bind();
 	o = begin(RR_FAKE_CARRIED, EPOLLIN | EPOLLOUT | EPOLLET);
 	so = rr_fdt_sock(o.fd);
 	w = so->watches;
 	s = w->set;
 	rr_file_put(&so->f);
-	next_wait = rr_real.epoll_wait;
+	next_wait = epoll_wait;
 	rr_real.epoll_wait = counted_wait;
 	cr_assert(w->active && s->first == w);
 }

@@ -57,7 +57,7 @@ static void begin_rounds(void)
 	for (size_t i = 0; i < rr_array_size(shows_until); i++)
 		shows_until[i] = RR_TIME_NEVER;
 	o = begin(RR_FAKE_CARRIED, EPOLLIN);
-	next_wait = rr_real.epoll_wait;
+	next_wait = epoll_wait;
 	rr_real.epoll_pwait = sleep_played;
 }
 

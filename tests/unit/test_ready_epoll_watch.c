@@ -17,8 +17,7 @@ static int quick_poll(struct pollfd *p, nfds_t n, int timeout)
 
 static void be_quick(void)
 {
-	rr_real_bind();
-	next_poll = rr_real.poll;
+	next_poll = poll;
 	rr_real.poll = quick_poll;
 }
 

@@ -30,7 +30,6 @@ static int told_poll(struct pollfd *fds, nfds_t n, int ms)
 
 static void forbid(void)
 {
-	rr_real_bind();
 	rr_real.ppoll = forbidden_ppoll;
 	rr_real.poll = told_poll;
 }

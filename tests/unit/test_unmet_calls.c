@@ -11,7 +11,6 @@ static void on_pipe(int sig RR_UNUSED)
 
 static void begin_server(void)
 {
-	rr_real_bind();
 	begin(true, RR_SOCK_ACCEPTED);
 }
 
