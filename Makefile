@@ -86,25 +86,28 @@ $(BUILD)/gen/symbols.map: preload/calls.def
 
 # Functions that a short message and the waits around it pass lie together, by their names in mk/way.list: a process that
 # has slept finds its way in a third of the pages. What runs in every program, at exec and at exit, lies in front of them: our
-# constructor and destructor, the C runtime's, and pthread_atfork(), which is linked into each library. So these are
-# in the pages that the dynamic linker has read. Small variables lie together, too, sorted by alignment, in the page of the
-# initialized data: the tables of mk/large.list come behind them, since each page that a process touches is a fault.
+# constructor and destructor, the C runtime's, and pthread_atfork(), which is linked into each library; then what a
+# process passes that makes one call (mk/first.list). So these are in the pages that the dynamic linker has read. Small variables lie together, too, sorted by alignment, in the page of the
+# initialized data: the tables of mk/large.list come behind them, since each page that a process touches is a fault. The
+# first of these is in a section of its own, since the others' begins with a page.
 ifneq ($(LTOFLAGS),)
 ifneq ($(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)),)
 WAY := $(BUILD)/gen/way.ld
 endif
 endif
 
-$(BUILD)/gen/way.ld: mk/way.list mk/large.list Makefile
+$(BUILD)/gen/way.ld: mk/first.list mk/way.list mk/large.list Makefile
 	$(mkdir)
 	$(call say,GEN,$@)
 	$(Q)awk 'function sections(kind) { print "*(." kind "." $$1 " ." kind "." $$1 ".*)" } \
 	    BEGIN { print "SECTIONS { .text.way : {"; \
 	      print "*(.text.startup .text.startup.* .text.exit .text.exit.*) *crtbegin*.o(.text) *libc_nonshared.a:*(.text .text.*)"; \
 	      print "KEEP(*(SORT_NONE(.fini)))" } \
-	    /^#/ { next } FILENAME != was && was { print "} } INSERT BEFORE .text; SECTIONS { .bss.large (NOLOAD) : {" } { was = FILENAME } \
-	    { sections(FILENAME ~ /way/ ? "text" : "bss") } \
-	    END { print "} } INSERT AFTER .bss;" }' mk/way.list mk/large.list >$@
+	    /^#/ { next } FILENAME !~ /large/ { sections("text"); next } \
+	    !n++ { print "} } INSERT BEFORE .text; SECTIONS { .bss.first (NOLOAD) : {" } \
+	    n == 2 { print "} .bss.large (NOLOAD) : {" } \
+	    { sections("bss") } \
+	    END { print "} } INSERT AFTER .bss;" }' mk/first.list mk/way.list mk/large.list >$@
 
 # Every program under LD_PRELOAD pays for each segment: code and constants share one (noseparate-code), which saves two
 # mmap() calls and three page faults, 8 us of the 60 that the library adds to an exec.

@@ -55,7 +55,7 @@ void rr_conf_load(struct rr_conf *c, char **envp)
 
 	if (getauxval(AT_SECURE))
 		envp = NULL;
-	memset(c, 0, sizeof(*c));
+	memset(c, 0, offsetof(struct rr_conf, problems) + 1);
 	for (uint32_t i = 0; i < rr_noptions; i++)
 		rr_option_default(c, &rr_options[i]);
 	rules(c, envp, "RDMARPC_RULES");

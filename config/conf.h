@@ -60,11 +60,13 @@ struct rr_conf {
 #include "config/options.def"
 #undef RR_OPTION
 #undef RR_SECTION
-	struct rr_rule rules[RR_CONF_RULES];
 	uint32_t nrules;
 	uint32_t nproblems;		/* how many there were; the text may hold fewer */
 	uint32_t problems_len;
+	/* What comes from here on is not cleared, since its pages may never be needed: behind
+	 * the first '\0', and from rules[nrules] on, there is anything. */
 	char problems[4096];		/* lines, each ended by '\n' */
+	struct rr_rule rules[RR_CONF_RULES];
 };
 
 /* Reads the file and the environment (envp may be NULL) into c, overwriting it. In a process

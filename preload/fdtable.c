@@ -58,10 +58,11 @@ static rr_fdt_slot *grow_table(int fd)
 
 /* Each slab has twice as many sockets as the one before, so a few are enough for any number,
  * and a process with few sockets touches little. */
-enum { FIRST = 16, SLABS = 17, SOCKS = FIRST * ((1 << SLABS) - 1) };
+enum { FIRST = 8, SLABS = 18, SOCKS = FIRST * ((1 << SLABS) - 1) };
 
 static struct rr_sock *_Atomic socks[SLABS];
-static struct rr_sock first_socks[FIRST];
+/* At the beginning of a page, in which first_leaf begins, too (mk/large.list). */
+static struct rr_sock first_socks[FIRST] __attribute__((aligned(4096)));
 
 static _Atomic uint32_t nsocks;	/* those behind have never been used */
 

@@ -26,7 +26,7 @@
  * root directory to open the file again. The app may close it unseen, so each write first
  * checks what is behind the number. System calls go by syscall(), since libc's names are
  * interposed. */
-static const char *path;
+static const char *log_path;
 /* The descriptor of the log file, or of the socket that leads to syslog or the journal. */
 static _Atomic int log_fd = -1;
 static _Atomic dev_t log_dev;
@@ -97,9 +97,9 @@ static bool write_quietly(int fd, const char *line, unsigned len)
  * be root's alone. */
 static int open_log(struct stat *st)
 {
-	int high, fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT |
-				    O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW |
-				    O_LARGEFILE, 0644);
+	int high, fd = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_APPEND |
+				    O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+				    O_NOFOLLOW | O_LARGEFILE, 0644);
 
 	if (fd < 0)
 		return -1;
@@ -164,7 +164,7 @@ static bool was_renamed(void)
 	if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) || now.tv_sec == then ||
 	    !atomic_compare_exchange_strong(&looked, &then, now.tv_sec))
 		return false;
-	if (stat(path, &st))
+	if (stat(log_path, &st))
 		return errno == ENOENT;
 	return st.st_dev != log_dev || st.st_ino != log_ino;
 }
@@ -276,7 +276,7 @@ static void say_unusable(int error)
 {
 	char line[RR_LOG_UNUSABLE];
 	unsigned n = rr_fmt(line, sizeof(line),
-			    "log_file %s cannot be used (%s): nothing is logged\n", path,
+			    "log_file %s cannot be used (%s): nothing is logged\n", log_path,
 			    error == ENOENT            ? "no such directory"
 			    : error == EACCES          ? "permission denied"
 			    : error == ELOOP           ? "a symbolic link"
@@ -312,7 +312,7 @@ void rr_logsink_setup(enum rr_log_to to, const char *file, enum rr_log_level lev
 	int saved = errno;
 	struct stat st;
 
-	path = file;
+	log_path = file;
 	journal = to == RR_LOG_TO_JOURNAL;
 	if (to == RR_LOG_TO_FILE) {
 		set_up_file(file, level);

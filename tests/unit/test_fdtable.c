@@ -649,10 +649,10 @@ Test(fdtable, a_leaf_that_another_thread_has_made_meanwhile_is_used_and_ours_goe
 	cr_assert_eq(rr_fdt_sock(fd + 1), a);
 }
 
-/* The first slab has 16, and no system call; the next one has 32. */
+/* The first slab has 8, and no system call; the next one has 16. */
 static void use_up_first_slab(int fd)
 {
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < 8; i++)
 		cr_assert_not_null(rr_sock_new(fd));
 }
 
@@ -668,7 +668,7 @@ Test(fdtable, a_slab_that_another_thread_has_made_meanwhile_is_used_and_ours_goe
 	mapped = 0;
 	cr_assert_not_null(rr_sock_new(fd));
 	cr_assert_eq(mapped, 0, "it is there");
-	cr_assert_eq(last_unmapped, 32 * sizeof(*so));
+	cr_assert_eq(last_unmapped, 16 * sizeof(*so));
 }
 
 Test(fdtable, without_memory_it_is_untracked)

@@ -78,12 +78,12 @@ Test(fdtable_free, where_none_is_free_one_is_that_was_never_used)
 Test(fdtable_free, each_index_has_its_slab)
 {
 	static const struct { uint32_t index; unsigned slab; } c[] = {
-		{ 0, 0 }, { 15, 0 }, { 16, 1 }, { 47, 1 }, { 48, 2 }, { 111, 2 }, { 112, 3 }, { SOCKS - 1, SLABS - 1 },
+		{ 0, 0 }, { 7, 0 }, { 8, 1 }, { 23, 1 }, { 24, 2 }, { 55, 2 }, { 56, 3 }, { SOCKS - 1, SLABS - 1 },
 	};
 
 	for (size_t i = 0; i < rr_array_size(c); i++)
 		cr_assert_eq(slab_of(c[i].index), c[i].slab, "%zu", i);
-	cr_assert(base_of(0) == 0 && base_of(1) == 16 && base_of(2) == 48 && base_of(SLABS) == SOCKS);
+	cr_assert(base_of(0) == 0 && base_of(1) == 8 && base_of(2) == 24 && base_of(SLABS) == SOCKS);
 	nsocks = SOCKS;
 	cr_assert_null(next_sock());
 	cr_assert_eq(nsocks, SOCKS);

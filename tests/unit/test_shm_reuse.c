@@ -408,7 +408,7 @@ Test(shm_reuse, what_is_old_goes_when_another_is_kept)
 	end();
 	before = shared_maps();
 	for (unsigned i = 0; i < KEPT; i++)
-		kept[i].since -= 2 * FRESH;
+		pairs[i].since -= 2 * FRESH;
 	begin_sized(8);
 	at.sin6_port = 9;
 	connect_both();

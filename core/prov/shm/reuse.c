@@ -40,7 +40,7 @@ static struct kept_regions {
 	rr_time since;
 	struct sockaddr_in6 to;	/* called: the server's address */
 	struct rr_shm_view own, peer;
-} kept[KEPT];
+} pairs[KEPT];
 #define OWNED	UINT64_C(1)
 
 static _Atomic uint32_t turn;	/* which one gives way when all are taken */
@@ -156,7 +156,7 @@ static void drop_entry(struct kept_regions *k, bool all)
 
 static void drop_entries(bool all)
 {
-	for (struct kept_regions *k = kept; k < kept + KEPT; k++)
+	for (struct kept_regions *k = pairs; k < pairs + KEPT; k++)
 		drop_entry(k, all);
 }
 
@@ -168,11 +168,11 @@ bool rr_shm_again_keep(const struct rr_shm *q)
 		return false;
 	drop_entries(false);
 	for (i = 0; i < KEPT; i++)
-		if (!atomic_load_explicit(&kept[i].id, memory_order_relaxed) &&
-		    keep_at(&kept[i], q, 0))
+		if (!atomic_load_explicit(&pairs[i].id, memory_order_relaxed) &&
+		    keep_at(&pairs[i], q, 0))
 			return true;
 	i = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % KEPT;
-	return keep_at(&kept[i], q, atomic_load_explicit(&kept[i].id, memory_order_relaxed));
+	return keep_at(&pairs[i], q, atomic_load_explicit(&pairs[i].id, memory_order_relaxed));
 }
 
 /* --- a beginning -------------------------------------------------------------------------- */
@@ -208,8 +208,8 @@ static bool take_pair(struct kept_regions *k, struct rr_shm *q, uint64_t id)
 bool rr_shm_again_offer(struct rr_shm *q, uint64_t *id)
 {
 	for (uint32_t i = 0; i < KEPT; i++) {
-		*id = atomic_load_explicit(&kept[i].id, memory_order_relaxed);
-		if (take_pair(&kept[i], q, *id))
+		*id = atomic_load_explicit(&pairs[i].id, memory_order_relaxed);
+		if (take_pair(&pairs[i], q, *id))
 			return true;
 	}
 	return false;
@@ -218,8 +218,8 @@ bool rr_shm_again_offer(struct rr_shm *q, uint64_t *id)
 bool rr_shm_again_find(struct rr_shm *q, uint64_t id)
 {
 	for (uint32_t i = 0; i < KEPT; i++)
-		if (atomic_load_explicit(&kept[i].id, memory_order_relaxed) == id &&
-		    take_pair(&kept[i], q, id))
+		if (atomic_load_explicit(&pairs[i].id, memory_order_relaxed) == id &&
+		    take_pair(&pairs[i], q, id))
 			return true;
 	return false;
 }
