@@ -87,11 +87,20 @@ def ask(s, xid, body=b'', **kw):
     return len(body)
 
 
+def pipes():
+    return sum(os.readlink(e.path).startswith('pipe:') for e in os.scandir('/proc/self/fd') if os.path.islink(e.path))
+
+
 def doze(s):
-    """Calls with pauses, until the connection has all descriptors that it ever will: ends that sleep get pipes."""
-    for i in range(30):
-        time.sleep(0.003)
+    """Calls with pauses, until the connection has all descriptors that it ever will: ends that sleep get a pipe each. Which
+    of them sleeps when is chance, so they may give up before."""
+    had, more = pipes(), 5
+    for i in range(200):
+        time.sleep(0.006)
         ask(s, i)
+        more -= pipes() == had + 2  # the other end has yet to take one
+        if not more:
+            return
 
 
 def burst(s, n, length):

@@ -331,14 +331,52 @@ Test(shm_pipe, a_process_has_only_so_many)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 	sleep_often(70, ALL, ALL);
 	cr_assert(p.c->easy && p.s->easy);
-	cr_assert_eq(p.c->piped + p.s->piped + (p.c->ring_fd >= 0) + (p.s->ring_fd >= 0), 0,
-		     "two have asked, and nobody could admit");
+	cr_assert(p.c->piped && p.s->ring_fd >= 0, "the client asked first");
+	cr_assert(!p.s->piped && p.c->ring_fd < 0);
 	rings(p.s, p.c);
 	rings(p.c, p.s);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 	end();
 	begin();
 	both_have_pipes();	/* what was counted is given back */
+}
+
+/* Of those that the process may have some are in use, here by other connections of it: it takes one sleep more for each. */
+Test(shm_pipe, the_more_there_are_the_more_often_one_has_to_sleep_for_the_next)
+{
+	struct shm_pair first = p;
+
+	both_have_pipes();
+	first = p;
+	p.c = p.s = NULL;
+	shm_pair_init(&p, 4096, 8);
+	cr_assert_eq(shm_pair_connect(&p), 0);
+	p.c->other_fd = p.c->ring_fd = p.s->other_fd = p.s->ring_fd = -1;
+	ease(p.c, ALL, 9);
+	cr_assert_not(rr_shm_of(p.c)->asks, "four are in use");
+	ease(p.c, ALL, 1);
+	cr_assert(rr_shm_of(p.c)->asks);
+	ease(p.s, ALL, 4);
+	cr_assert_not(rr_shm_of(p.s)->admits, "five are in use");
+	ease(p.s, ALL, 1);
+	cr_assert(rr_shm_of(p.s)->admits);
+	shm_pair_close(&p);
+	p = first;
+}
+
+/* Sleeps that are seconds apart are not often, however many they are. */
+Test(shm_pipe, after_a_long_pause_they_are_counted_anew)
+{
+	for (int i = 0; i < 20; i++) {
+		sleep_often(3, ALL, ALL);	/* of which the first counts for three */
+		rr_shm_of(p.c)->eased_at -= RR_SEC;
+		rr_shm_of(p.s)->eased_at -= RR_SEC;
+	}
+	cr_assert_not(rr_shm_of(p.c)->asks || rr_shm_of(p.s)->asks || p.c->easy || p.s->easy);
+	cr_assert_eq(open_fds(), before + 2);
+	rr_shm_of(p.c)->eased_at += RR_MSEC;	/* a little less */
+	ease(p.c, ALL, 1);
+	cr_assert(rr_shm_of(p.c)->asks);
 }
 
 /* The client has said that its socket lets a descriptor in; the server sends this one. */

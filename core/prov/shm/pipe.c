@@ -37,12 +37,21 @@
 #define SLEEPS	6u	/* after so many a cheaper bell is worth its set-up, … */
 #define LONG	3u	/* … of which one after a pause counts for so many */
 #define PAUSE	(5 * RR_MSEC)
+#define RARE	RR_SEC	/* … and after such a pause they are counted anew */
 #define PATIENT	64u	/* … and after so many the peer is not waited for any longer */
 /* Further descriptors of this process: at most so many, and at most this part of its limit. */
 #define PIPES	64u
 #define PART	32u
 
 static _Atomic uint32_t pipes;
+
+/* Has it slept so often, and once more for each descriptor that is in use? There are few of
+ * them: the connections that sleep most often should have them, and not those that came
+ * first. */
+static bool earns_one(const struct rr_shm *q, uint32_t sleeps)
+{
+	return q->eased >= sleeps + atomic_load_explicit(&pipes, memory_order_relaxed);
+}
 
 static bool may_have_one(struct rr_shm *q)
 {
@@ -240,7 +249,8 @@ static void go_on_as_peer(struct rr_shm *q)
 {
 	if (q->admits)
 		take_pipe(q, true);
-	else if (!q->took && has_said(&q->peer, RR_SHM_ASKS) && may_have_one(q))
+	else if (!q->took && has_said(&q->peer, RR_SHM_ASKS) && earns_one(q, 0) &&
+		 may_have_one(q))
 		admit_pipe(q);
 }
 
@@ -269,13 +279,16 @@ static void give_up_pipes(struct rr_shm *q)
 static bool count_sleep(struct rr_shm *q)
 {
 	uint32_t pos = atomic_load_explicit(&q->rx_pos, memory_order_relaxed);
-	rr_time now;
+	rr_time now, pause;
 	uint32_t n;
 
 	if (pos == q->eased_pos)
 		return false;
 	now = rr_now_coarse();
-	n = q->eased_at && now - q->eased_at >= PAUSE ? LONG : 1;
+	pause = q->eased_at ? now - q->eased_at : 0;
+	if (pause >= RARE && q->eased < PATIENT)
+		q->eased = 0;
+	n = pause >= PAUSE ? LONG : 1;
 	q->eased_pos = pos;
 	q->eased_at = now;
 	q->eased = (uint8_t)rr_min(q->eased + n, PATIENT);
@@ -295,7 +308,7 @@ void rr_shm_ease(struct rr_qp *qp, uint32_t may)
 	if (moves && qp->loud && qp->piped)
 		go_back_to_socket(q);
 	if (adds && q->eased < PATIENT) {
-		if (moves && !q->asked && !qp->loud && q->eased >= SLEEPS)
+		if (moves && !q->asked && !qp->loud && earns_one(q, SLEEPS))
 			ask_for_pipe(q);
 		go_on_as_peer(q);
 		if (moves && !qp->loud)
