@@ -84,7 +84,10 @@ static unsigned int pages(const struct rr_end *e)
 /* Everything that is due in an hour is done now. */
 static void an_hour_passes(void)
 {
-	rr_conn_idle(rr_now() + 3600 * RR_SEC);
+	rr_time now = rr_now() + 3600 * RR_SEC, next;
+
+	while ((next = rr_conn_idle(now)) < now + rr_test_params.idle_trim / 4)
+		now = next;	/* there are more than a look trims */
 }
 
 Test(conn_idle, an_idle_connection_keeps_two_pages_a_side)
@@ -162,10 +165,11 @@ Test(conn_idle, when_all_is_given_back_nobody_looks_any_more)
 	cr_assert_neq(rr_conn_idle(rr_now()), RR_TIME_NEVER);
 }
 
-static void count(struct rr_conn *c, void *n)
+static bool count(struct rr_conn *c, void *n)
 {
 	(void)c;
 	++*(int *)n;
+	return true;
 }
 
 static int looked_at(void)
@@ -333,7 +337,7 @@ Test(conn_idle, a_connection_that_comes_back_soon_is_given_more_time)
 	}
 	p->client.c->share->active -= 9 * trim;		/* it was really idle for once */
 	traffic(p);
-	rr_conn_idle(rr_now() + trim + trim / 10);
+	rr_conn_idle(rr_now() + trim + trim / 2);
 	cr_assert_leq(pages(&p->client), 2);
 }
 
@@ -354,10 +358,47 @@ Test(conn_idle, calls_that_come_before_the_time_is_over_twice_cause_no_wakeup_of
 	cr_assert_leq(rr_conn_idle(now), now + 2 * trim + trim / 10, "the last one is the end");
 }
 
-/* A thousand are not trimmed in one look: then the next ones follow at once. */
+static int trimmed(struct rr_pair *q, int n)
+{
+	int k = 0;
+
+	for (int i = 0; i < n; i++)
+		k += q[i].client.c->share->trimmed + q[i].server.c->share->trimmed;
+	return k;
+}
+
+/* Threads that are always about to wait for something: some are trimmed all the same, from time to time. */
+Test(conn_idle, where_nobody_ever_sleeps_idle_ones_are_given_back_too)
+{
+	enum { MANY = 20, LOOK = 16 };
+	rr_time trim = rr_test_params.idle_trim, now;
+	static struct rr_pair many[MANY];
+	int last = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		rr_pair_open(&many[i]);
+		call(&many[i], 1, 10);
+		reply(&many[i], 1, 10);
+	}
+	now = rr_now() + trim + trim / 10;
+	for (rr_time end = now + trim; now < end; now += RR_MSEC) {
+		int k;
+
+		rr_conn_idle(now);
+		k = trimmed(many, MANY);
+		cr_assert_leq(k - last, LOOK);
+		last = k;
+	}
+	cr_assert_eq(last, 2 * MANY);
+	for (int i = 0; i < MANY; i++)
+		rr_pair_close(&many[i]);
+}
+
+/* A thousand are not trimmed in one look, and none while a thread may be about to wait for a reply: when it has slept for
+ * a moment some are, and the next ones follow soon. */
 Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 {
-	enum { MANY = 80 };
+	enum { MANY = 40, LOOK = 16 };
 	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now;
 	static struct rr_pair many[MANY];
 
@@ -371,8 +412,18 @@ Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 		cr_assert(rr_conn_is_carried(many[i].client.c));
 	}
 	now = rr_now() + trim + trim / 10;
-	cr_assert_leq(rr_conn_idle(now), now + trim / 8, "there are more than a look trims");
-	now += trim / 8;
+	for (int i = 0; i < 5; i++) {
+		cr_assert_eq(rr_conn_idle(now), now + 2 * RR_MSEC);
+		now += i < 3 ? RR_MSEC : 10 * RR_SEC;	/* others go to sleep meanwhile; they do so later */
+	}
+	cr_assert_gt(pages(&many[0].client), 2);
+	cr_assert_eq(rr_conn_idle(now), now + 2 * RR_MSEC);
+	now += 2 * RR_MSEC;
+	for (int n = LOOK; n < 2 * MANY; n += LOOK) {
+		cr_assert_leq(rr_conn_idle(now), now + trim / 64, "there are more than a look trims");
+		cr_assert_eq(trimmed(many, MANY), n);
+		now += trim / 64;
+	}
 	cr_assert_geq(rr_conn_idle(now), now + trim / 2);
 	for (int i = 0; i < MANY; i++) {
 		cr_assert_leq(pages(&many[i].client), 2, "%d", i);
@@ -411,10 +462,11 @@ Test(conn_idle, what_one_process_gave_back_no_other_misses)
 	}
 }
 
-static void look_within(struct rr_conn *c, void *arg)
+static bool look_within(struct rr_conn *c, void *arg)
 {
 	(void)c;
 	*(rr_time *)arg = rr_idle_look(rr_now() + 100 * RR_SEC);
+	return true;
 }
 
 /* As another thread may be at that moment. */

@@ -21,6 +21,14 @@ static void see(struct rr_conn *c, void *ctx)
 	seen[nseen++] = c;
 }
 
+static uint32_t most = UINT32_MAX;
+
+static bool see_marked(struct rr_conn *c, void *ctx)
+{
+	see(c, ctx);
+	return nseen < most;
+}
+
 static uint32_t carried(void)
 {
 	nseen = 0;
@@ -31,7 +39,7 @@ static uint32_t carried(void)
 static uint32_t in_use(void)
 {
 	nseen = 0;
-	cr_assert(rr_slab_each(RR_MARK_IN_USE, see, seen));
+	cr_assert(rr_slab_each(RR_MARK_IN_USE, see_marked, seen));
 	return nseen;
 }
 
@@ -133,6 +141,9 @@ Test(slab, those_that_are_carried_are_gone_over)
 	cr_assert_eq(carried(), 4);
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB - 1] && seen[2] == c[SLAB] && seen[3] == c[SLAB + 1]);
 	cr_assert_eq(in_use(), 4);
+	for (most = 1; most < 4; most++)
+		cr_assert_eq(in_use(), most, "they are gone over as long as is asked for");
+	most = UINT32_MAX;
 	cr_assert(seen[0] == c[0] && seen[1] == c[SLAB - 1] && seen[2] == c[SLAB] && seen[3] == c[SLAB + 1]);
 	rr_slab_unmark(c[SLAB - 1]->index, RR_MARK_IN_USE);
 	rr_slab_unmark(c[SLAB]->index, RR_MARK_IN_USE);
@@ -193,7 +204,7 @@ static void ends_are_held(void)
 {
 	nseen = 0;
 	cr_assert_not(rr_conn_each_carried(see, seen));
-	cr_assert_not(rr_slab_each(RR_MARK_IN_USE, see, seen));
+	cr_assert_not(rr_slab_each(RR_MARK_IN_USE, see_marked, seen));
 	cr_assert_eq(nseen, 0);
 }
 

@@ -11,11 +11,17 @@
 #include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
-#define LOOK_MAX	128u	/* connections trimmed in one look: some ms at worst */
-#define HASTE		8u	/* while there are more idle ones: looks per idle_trim */
+#define LOOK_MAX	16u	/* connections trimmed in one look, each in some 20 us */
+#define HASTE		64u	/* while there are more idle ones: looks per idle_trim … */
+#define BUSY		4u	/* … if threads do nothing but wait; if they are busy */
+#define LULL		(2 * RR_MSEC)
 
 _Atomic rr_time rr_idle_next;
-static _Atomic bool in_haste;	/* the last look found more idle ones than it may trim */
+static _Atomic bool left_over;	/* the last look found more idle ones than it trimmed */
+/* A message may come while connections are trimmed, most likely the reply that a thread is
+ * about to wait for. So they are when a thread that was told to wake at this time does so, and
+ * none has gone to sleep meanwhile. */
+static _Atomic rr_time lull_end;
 
 /* Drops the tables if nothing is under way and nothing waits for the app: they hold nothing
  * then. */
@@ -70,10 +76,11 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 
 struct look {
 	rr_time now, next;
-	uint32_t left;
+	uint32_t left;		/* how many it may still trim */
+	bool more;		/* there is one that it may not */
 };
 
-static void look_at_conn(struct rr_conn *c, void *ctx)
+static bool look_at_conn(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
 	struct look *l = ctx;
@@ -89,46 +96,76 @@ static void look_at_conn(struct rr_conn *c, void *ctx)
 			sh->trimmed = true;
 			due = RR_TIME_NEVER;
 		}
+		l->more = due <= l->now;
 		if (sh->trimmed && atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1)
 			rr_slab_unmark(c->index, RR_MARK_IN_USE);
 		rr_lock_drop(&sh->lock);
 	}
 	l->next = rr_min(l->next, due);
+	return !l->more;
+}
+
+/* Is nobody busy, as far as can be seen? */
+static bool is_lull(rr_time now)
+{
+	rr_time end = atomic_load_explicit(&lull_end, memory_order_relaxed);
+
+	return end <= now && now < end + LULL / 2;
+}
+
+static rr_time begin_lull(rr_time end)
+{
+	atomic_store_explicit(&lull_end, end, memory_order_relaxed);
+	return end;
 }
 
 /* When a sleeping thread has to wake up for a look. A thread that is awake anyway looks as soon
  * as that is due, but a sleeping one is woken later: a server with a call now and then is awake
  * in between, and an extra wake-up for each would cost as much as the call. */
-static rr_time wake_at(rr_time due)
+static rr_time wake_at(rr_time now, rr_time due)
 {
-	if (atomic_load_explicit(&in_haste, memory_order_relaxed))
-		return due;
+	if (atomic_load_explicit(&left_over, memory_order_relaxed))
+		return begin_lull(rr_max(due, now + LULL));
 	return due + rr_cp->idle_trim;
+}
+
+/* Looks at all connections in use, which was due, and returns when the next look is. */
+static rr_time look_at_conns(rr_time now, rr_time due, bool trims)
+{
+	struct look l = { now, RR_TIME_NEVER, trims ? LOOK_MAX : 0, false };
+	rr_time soon = now + rr_cp->idle_trim / 2;
+
+	if (!rr_slab_each(RR_MARK_IN_USE, look_at_conn, &l))
+		l.next = soon;
+	atomic_store_explicit(&left_over, l.more, memory_order_relaxed);
+	if (l.more)
+		return trims ? now + rr_cp->idle_trim / HASTE : due;
+	return l.next == RR_TIME_NEVER ? l.next : rr_max(l.next, soon);
 }
 
 /* A look costs some time for each connection in use. So there is a minimum time between two
  * looks, however many connections come and go. */
 rr_time rr_idle_look(rr_time now)
 {
-	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
-	rr_time soon = now + rr_cp->idle_trim / 2;
-	struct look l = { now, RR_TIME_NEVER, LOOK_MAX };
+	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed), next;
+	bool trims;
 
 	if (!due)
 		return RR_TIME_NEVER;
 	if (now < due)
-		return wake_at(due);
+		return wake_at(now, due);
+	trims = is_lull(now) || now >= due + rr_cp->idle_trim / BUSY;
+	if (!trims && atomic_load_explicit(&left_over, memory_order_relaxed))
+		return begin_lull(now + LULL);
 	/* From here on, a thread that takes up a connection schedules the next look itself. If
 	 * it did so before, this look sees the connection, because both take its lock. */
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
 						     memory_order_acq_rel,
 						     memory_order_relaxed))
-		return soon;
-	if (!rr_slab_each(RR_MARK_IN_USE, look_at_conn, &l))
-		l.next = soon;
-	atomic_store_explicit(&in_haste, !l.left, memory_order_relaxed);
-	if (l.next != RR_TIME_NEVER)
-		look_at_time(rr_max(l.next, l.left ? soon : now + rr_cp->idle_trim / HASTE));
+		return now + rr_cp->idle_trim / 2;
+	next = look_at_conns(now, due, trims);
+	if (next != RR_TIME_NEVER)
+		look_at_time(next);
 	due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
-	return due ? wake_at(due) : RR_TIME_NEVER;
+	return due ? wake_at(now, due) : RR_TIME_NEVER;
 }

@@ -31,7 +31,8 @@ void rr_slab_unmark(uint32_t index, enum rr_mark m);
 uint32_t rr_slab_count(enum rr_mark m);
 /* The first connection with the mark, at this index or after it; NULL: there is none. */
 struct rr_conn *rr_slab_next(uint32_t from, enum rr_mark m);
-/* As rr_conn_each_carried(), for connections with the mark. */
-bool rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx);
+/* As rr_conn_each_carried(), for connections with the mark, and only as long as fn() returns
+ * true. */
+bool rr_slab_each(enum rr_mark m, bool (*fn)(struct rr_conn *, void *), void *ctx);
 
 #endif

@@ -191,19 +191,20 @@ struct rr_conn *rr_slab_next(uint32_t from, enum rr_mark m)
 	return NULL;
 }
 
-bool rr_slab_each(enum rr_mark m, void (*fn)(struct rr_conn *, void *), void *ctx)
+bool rr_slab_each(enum rr_mark m, bool (*fn)(struct rr_conn *, void *), void *ctx)
 {
 	/* Pairs with the release in slab_more(). */
 	uint32_t n = atomic_load_explicit(&nslabs, memory_order_acquire);
+	bool more = true;
 
 	if (rr_lock_try(&reap_lock))
 		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		for (uint64_t bits = marked(i, m); bits; bits &= bits - 1) {
+	for (uint32_t i = 0; i < n && more; i++) {
+		for (uint64_t bits = marked(i, m); bits && more; bits &= bits - 1) {
 			struct rr_conn *c = &slabs[i].conns[__builtin_ctzll(bits)];
 
 			if (rr_conn_st(c) == RR_S_CARRIED)
-				fn(c, ctx);
+				more = fn(c, ctx);
 		}
 	}
 	rr_lock_drop(&reap_lock);

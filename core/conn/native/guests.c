@@ -44,15 +44,15 @@ static bool is_silent(const struct rr_share *sh)
 
 /* Counts c. A connection whose lock another thread has may be about to hear its first message,
  * so it is not the one to go; but it is counted, or one too many would come in and stay. */
-static void count_guest(struct rr_conn *c, void *ctx)
+static bool count_guest(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
 
 	if (!is_guest(c))
-		return;
+		return true;
 	if (rr_lock_try(&c->share->lock)) {
 		n->silent += !has_spoken(c->share);
-		return;
+		return true;
 	}
 	if (is_silent(c->share)) {
 		n->silent++;
@@ -64,17 +64,20 @@ static void count_guest(struct rr_conn *c, void *ctx)
 		rr_slab_unmark(c->index, RR_MARK_SILENT);
 	}
 	rr_lock_drop(&c->share->lock);
+	return true;
 }
 
 /* Ends the guest that has been silent longest, unless it has spoken and nobody has listened
  * yet. */
-static void show_out(struct rr_conn *c, void *ctx)
+static bool show_out(struct rr_conn *c, void *ctx)
 {
 	struct census *n = ctx;
 	struct rr_share *sh = c->share;
 
-	if (c != n->oldest || !is_guest(c) || rr_lock_try(&sh->lock))
-		return;
+	if (c != n->oldest)
+		return true;
+	if (!is_guest(c) || rr_lock_try(&sh->lock))
+		return false;
 	rr_drv_progress(sh);
 	if (is_silent(sh)) {
 		rr_drv_fail(sh, ECONNRESET, RR_R_SILENT);
@@ -82,6 +85,7 @@ static void show_out(struct rr_conn *c, void *ctx)
 			rr_os->shutdown(sh->far, SHUT_RDWR);
 	}
 	rr_lock_drop(&sh->lock);
+	return false;
 }
 
 /* How many native connections RLIMIT_NOFILE has room for. */
