@@ -119,6 +119,22 @@ static rr_time begin_lull(rr_time end)
 	return end;
 }
 
+/* When a look is late, and trims whatever threads do. */
+static rr_time late(rr_time due)
+{
+	return due + rr_cp->idle_trim / BUSY;
+}
+
+/* Trims nothing yet. A thread that is not alone leaves it to the last one that goes to sleep,
+ * or none of several would ever find that nobody else did. */
+static rr_time put_off(rr_time now, rr_time due)
+{
+	bool alone = now >= atomic_load_explicit(&lull_end, memory_order_relaxed);
+	rr_time end = begin_lull(now + LULL);
+
+	return alone ? end : rr_max(end, late(due));
+}
+
 /* When a sleeping thread has to wake up for a look. A thread that is awake anyway looks as soon
  * as that is due, but a sleeping one is woken later: a server with a call now and then is awake
  * in between, and an extra wake-up for each would cost as much as the call. */
@@ -154,9 +170,9 @@ rr_time rr_idle_look(rr_time now)
 		return RR_TIME_NEVER;
 	if (now < due)
 		return wake_at(now, due);
-	trims = is_lull(now) || now >= due + rr_cp->idle_trim / BUSY;
+	trims = is_lull(now) || now >= late(due);
 	if (!trims && atomic_load_explicit(&left_over, memory_order_relaxed))
-		return begin_lull(now + LULL);
+		return put_off(now, due);
 	/* From here on, a thread that takes up a connection schedules the next look itself. If
 	 * it did so before, this look sees the connection, because both take its lock. */
 	if (!atomic_compare_exchange_strong_explicit(&rr_idle_next, &due, 0,
