@@ -29,19 +29,23 @@ struct symbols {
 };
 
 /* The program's own headers name the list of all objects, as they do for debuggers (DT_DEBUG).
- * NULL: they do not. */
+ * NULL: they do not, or do not say where they lie themselves (PT_PHDR, which comes first), and
+ * with that where the program does. */
 static const struct link_map *all_objects(void)
 {
 	const ElfW(Phdr) *ph = (const void *)getauxval(AT_PHDR);
 	const ElfW(Dyn) *dyn = NULL;
 	unsigned long n = getauxval(AT_PHNUM);
+	bool known = false;
 	ElfW(Addr) at = 0;
 
 	for (unsigned long i = 0; ph && i < n; i++) {
-		if (ph[i].p_type == PT_PHDR)
+		if (ph[i].p_type == PT_PHDR) {
 			at = (ElfW(Addr))ph - ph[i].p_vaddr;
-		else if (ph[i].p_type == PT_DYNAMIC)
+			known = true;
+		} else if (ph[i].p_type == PT_DYNAMIC && known) {
 			dyn = (const void *)(at + ph[i].p_vaddr);
+		}
 	}
 	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
 		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr)
@@ -119,8 +123,11 @@ static const ElfW(Sym) *find(const struct symbols *s, const char *name, uint32_t
 	const uint32_t *t = s->hash;
 	const ElfW(Addr) *filter = (const void *)(t + 4);
 	const uint32_t *first = (const void *)(filter + t[2]), *chain = first + t[0];
-	ElfW(Addr) word = filter[hash / WORD_BITS & (t[2] - 1)];
+	ElfW(Addr) word;
 
+	if (!t[0] || !t[2])
+		return NULL;
+	word = filter[hash / WORD_BITS & (t[2] - 1)];
 	if (!(word >> hash % WORD_BITS & word >> (hash >> t[3]) % WORD_BITS & 1))
 		return NULL;
 	for (uint32_t i = first[hash % t[0]]; i >= t[1]; i++) {

@@ -3,15 +3,23 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 
 #include "preload/libc.h"
 
 static int asked;	/* of dlsym(), by the code under test */
 
+static const void *headers;	/* of the program; NULL: its own */
+static unsigned long nheaders;
+
 #define dlsym(handle, name)	(asked++, (dlsym)(handle, name))
+#define getauxval(what) \
+	(headers && (what) == AT_PHDR ? (unsigned long)headers : headers ? nheaders : (getauxval)(what))
 #include "preload/next.c"
 #undef dlsym
+#undef getauxval
 
 TestSuite(next, .timeout = 60);
 
@@ -67,6 +75,31 @@ Test(next, only_functions_are_found)
 	cr_assert_null(rr_next("errno"));
 }
 
+/* They must say where they lie: an address of another's, taken for the program's, is nobody's. */
+Test(next, headers_that_tell_nothing_are_left_alone)
+{
+	ElfW(Dyn) none[] = { { DT_NEEDED, { 1 } }, { DT_DEBUG, { 0 } }, { DT_NULL, { 0 } } };
+	ElfW(Phdr) ph[] = {
+		{ .p_type = PT_LOAD, .p_vaddr = 0x1000 },
+		{ .p_type = PT_DYNAMIC, .p_vaddr = 0x2000 },
+		{ .p_type = PT_NULL },
+	};
+
+	headers = ph;
+	nheaders = 3;
+	cr_assert_null(all_objects(), "no PT_PHDR");
+	ph[0] = (ElfW(Phdr)){ .p_type = PT_PHDR };
+	nheaders = 1;
+	cr_assert_null(all_objects(), "no PT_DYNAMIC");
+	nheaders = 3;
+	ph[1].p_vaddr = (ElfW(Addr))none - (ElfW(Addr))ph;
+	cr_assert_null(all_objects(), "not filled in");
+	assert_same("recvmsg");
+	cr_assert_eq(asked, 1);
+	headers = NULL;
+	cr_assert_not_null(all_objects());
+}
+
 /* --- objects made up --- */
 
 /* One with a single symbol, whose hash table has one chain and one word of filter. */
@@ -118,6 +151,9 @@ Test(next, an_object_in_between_comes_first)
 	assert_same("sendmsg");
 	own.version[1] = 1;	/* as in an object without versions of its own that uses others' */
 	cr_assert_eq(rr_next("recvmsg"), (void *)0x1100);
+	own.hash.head[0] = 0;
+	cr_assert_neq(rr_next("recvmsg"), (void *)0x1100, "a table without chains");
+	own.hash.head[0] = 1;
 	own.dyn[2].d_tag = DT_DEBUG;
 	cr_assert_eq(rr_next("recvmsg"), (void *)0x1100, "without a table of versions all count");
 	cr_assert_eq(asked, 0);
