@@ -87,9 +87,10 @@ $(BUILD)/gen/symbols.map: preload/calls.def
 # Functions that a short message and the waits around it pass lie together, by their names in mk/way.list: a process that
 # has slept finds its way in a third of the pages. What runs in every program, at exec and at exit, lies in front of them: our
 # constructor and destructor, the C runtime's, and pthread_atfork(), which is linked into each library; then what a
-# process passes that makes one call (mk/first.list). So these are in the pages that the dynamic linker has read. Small variables lie together, too, sorted by alignment, in the page of the
-# initialized data: the tables of mk/large.list come behind them, since each page that a process touches is a fault. The
-# first of these is in a section of its own, since the others' begins with a page.
+# process passes that makes one call (mk/first.list). So these are in the pages that the dynamic linker has read. Small
+# variables lie together, too, sorted by alignment, in the page of the initialized data: the tables of mk/large.list come
+# behind them, since each page that a process touches is a fault. The first of these is in a section of its own, since the
+# others' begins with a page.
 ifneq ($(LTOFLAGS),)
 ifneq ($(findstring GNU ld,$(shell $(CC) $(LDFLAGS) -Wl,--version 2>/dev/null)),)
 WAY := $(BUILD)/gen/way.ld

@@ -62,7 +62,7 @@ enum { FIRST = 8, SLABS = 18, SOCKS = FIRST * ((1 << SLABS) - 1) };
 
 static struct rr_sock *_Atomic socks[SLABS];
 /* At the beginning of a page, in which first_leaf begins, too (mk/large.list). */
-static struct rr_sock first_socks[FIRST] __attribute__((aligned(4096)));
+static struct rr_sock first_socks[FIRST] __attribute__((aligned(RR_PAGE)));
 
 static _Atomic uint32_t nsocks;	/* those behind have never been used */
 

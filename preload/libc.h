@@ -41,4 +41,13 @@
 #define RR_SYS_SENDFILE64 SYS_sendfile
 #endif
 
+/* In a variadic function: the one argument that comes after last, which has the size of a
+ * pointer, or nothing. */
+#define RR_LAST_ARG(arg, last) \
+	__builtin_va_list ap; \
+	void *arg; \
+	__builtin_va_start(ap, last); \
+	arg = __builtin_va_arg(ap, void *); \
+	__builtin_va_end(ap)
+
 #endif

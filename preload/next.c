@@ -107,7 +107,7 @@ static uint32_t hash_of(const char *name)
 
 static bool is_it(const struct symbols *s, uint32_t i, const char *name)
 {
-	unsigned type = s->sym[i].st_info & 15;	/* the same in both classes */
+	unsigned type = ELF64_ST_TYPE(s->sym[i].st_info);	/* the same in both classes */
 
 	return s->sym[i].st_shndx != SHN_UNDEF && s->sym[i].st_value &&
 	       (type == STT_NOTYPE || type == STT_FUNC || type == STT_GNU_IFUNC) &&
@@ -159,7 +159,7 @@ void *rr_next(const char *name)
 		struct symbols s = symbols_of(m);
 		const ElfW(Sym) *sym = s.hash ? find(&s, name, hash) : NULL;
 
-		if (!s.hash || (sym && (sym->st_info & 15) == STT_GNU_IFUNC))
+		if (!s.hash || (sym && ELF64_ST_TYPE(sym->st_info) == STT_GNU_IFUNC))
 			break;
 		if (sym)
 			return (void *)(m->l_addr + sym->st_value);

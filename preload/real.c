@@ -136,18 +136,10 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 	return rc;
 }
 
-/* The one argument that comes after last. */
-#define LAST_ARG(arg, last) \
-	__builtin_va_list ap; \
-	void *arg; \
-	__builtin_va_start(ap, last); \
-	arg = __builtin_va_arg(ap, void *); \
-	__builtin_va_end(ap)
-
 #define RR_CALL(ret, name, params, args, fallback) \
 	static ret direct_##name params { return (ret)(fallback); }
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) \
-	static ret direct_##name vparams { LAST_ARG(arg, last); return (ret)(fallback); }
+	static ret direct_##name vparams { RR_LAST_ARG(arg, last); return (ret)(fallback); }
 #define RR_TWICE(ret, name, fallback) \
 	static ret direct_##name(void) { return (ret)(fallback); }
 #include "preload/calls.def"
@@ -176,7 +168,7 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 #define RR_VCALL(ret, name, vparams, params, args, last, fallback) \
 	static ret first_##name vparams \
 	{ \
-		LAST_ARG(arg, last); \
+		RR_LAST_ARG(arg, last); \
 		BIND(name); \
 		return rr_real.name args; \
 	}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exported names, and nothing else: what links this is intercepted. */
 
-#include <stdarg.h>
-
 #include "preload/time64.h"
 #include "preload/wrap.h"
 
@@ -23,11 +21,7 @@
 #define RR_VALIAS(ret, name, vparams, of, args, last) \
 	RR_EXPORT ret name vparams \
 	{ \
-		va_list ap; \
-		void *arg; \
-		va_start(ap, last); \
-		arg = va_arg(ap, void *); \
-		va_end(ap); \
+		RR_LAST_ARG(arg, last); \
 		return rr_wrap_##of args; \
 	}
 #include "preload/calls.def"

@@ -358,12 +358,33 @@ Test(conn_idle, calls_that_come_before_the_time_is_over_twice_cause_no_wakeup_of
 	cr_assert_leq(rr_conn_idle(now), now + 2 * trim + trim / 10, "the last one is the end");
 }
 
-static int trimmed(struct rr_pair *q, int n)
+static struct rr_pair many[40];
+
+/* Opens n of them, with a call and its reply on each. */
+static void open_many(int n)
+{
+	if (sizeof(long) < 8)
+		cr_skip_test("addresses of 32 bits do not hold so many");
+	for (int i = 0; i < n; i++) {
+		rr_pair_open(&many[i]);
+		call(&many[i], 1, 10);
+		reply(&many[i], 1, 10);
+		cr_assert(rr_conn_is_carried(many[i].client.c));
+	}
+}
+
+static void close_many(int n)
+{
+	for (int i = 0; i < n; i++)
+		rr_pair_close(&many[i]);
+}
+
+static int trimmed(int n)
 {
 	int k = 0;
 
 	for (int i = 0; i < n; i++)
-		k += q[i].client.c->share->trimmed + q[i].server.c->share->trimmed;
+		k += many[i].client.c->share->trimmed + many[i].server.c->share->trimmed;
 	return k;
 }
 
@@ -372,27 +393,21 @@ Test(conn_idle, threads_that_only_sleep_do_not_keep_one_another_from_it)
 {
 	enum { MANY = 40, THREADS = 4 };
 	rr_time trim = rr_test_params.idle_trim, start, now, wakes[THREADS];
-	static struct rr_pair many[MANY];
 	int calls = 0;
 
-	for (int i = 0; i < MANY; i++) {
-		rr_pair_open(&many[i]);
-		call(&many[i], 1, 10);
-		reply(&many[i], 1, 10);
-	}
+	open_many(MANY);
 	start = rr_now() + trim + trim / 10;
 	for (int i = 0; i < THREADS; i++)
 		wakes[i] = start + (rr_time)i * 700 * RR_USEC;
-	for (now = start; now < start + trim / 2 && trimmed(many, MANY) < 2 * MANY; now += 100 * RR_USEC)
+	for (now = start; now < start + trim / 2 && trimmed(MANY) < 2 * MANY; now += 100 * RR_USEC)
 		for (int i = 0; i < THREADS; i++)
 			if (now >= wakes[i]) {
 				wakes[i] = rr_conn_idle(now);
 				calls++;
 			}
-	cr_assert_eq(trimmed(many, MANY), 2 * MANY);
+	cr_assert_eq(trimmed(MANY), 2 * MANY);
 	cr_assert_lt(calls, 40, "%d", calls);
-	for (int i = 0; i < MANY; i++)
-		rr_pair_close(&many[i]);
+	close_many(MANY);
 }
 
 /* Threads that are always about to wait for something: some are trimmed all the same, from time to time. */
@@ -400,26 +415,20 @@ Test(conn_idle, where_nobody_ever_sleeps_idle_ones_are_given_back_too)
 {
 	enum { MANY = 20, LOOK = 16 };
 	rr_time trim = rr_test_params.idle_trim, now;
-	static struct rr_pair many[MANY];
 	int last = 0;
 
-	for (int i = 0; i < MANY; i++) {
-		rr_pair_open(&many[i]);
-		call(&many[i], 1, 10);
-		reply(&many[i], 1, 10);
-	}
+	open_many(MANY);
 	now = rr_now() + trim + trim / 10;
 	for (rr_time end = now + trim; now < end; now += RR_MSEC) {
 		int k;
 
 		rr_conn_idle(now);
-		k = trimmed(many, MANY);
+		k = trimmed(MANY);
 		cr_assert_leq(k - last, LOOK);
 		last = k;
 	}
 	cr_assert_eq(last, 2 * MANY);
-	for (int i = 0; i < MANY; i++)
-		rr_pair_close(&many[i]);
+	close_many(MANY);
 }
 
 /* A thousand are not trimmed in one look, and none while a thread may be about to wait for a reply: when it has slept for
@@ -428,17 +437,8 @@ Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 {
 	enum { MANY = 40, LOOK = 16 };
 	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now;
-	static struct rr_pair many[MANY];
 
-	if (sizeof(long) < 8)
-		cr_skip_test("addresses of 32 bits do not hold so many");
-
-	for (int i = 0; i < MANY; i++) {
-		rr_pair_open(&many[i]);
-		call(&many[i], 1, 10);
-		reply(&many[i], 1, 10);
-		cr_assert(rr_conn_is_carried(many[i].client.c));
-	}
+	open_many(MANY);
 	now = rr_now() + trim + trim / 10;
 	cr_assert_eq(rr_conn_idle(now), now + 2 * RR_MSEC);
 	for (int i = 0; i < 3; i++) {
@@ -449,18 +449,17 @@ Test(conn_idle, of_many_that_are_idle_the_rest_is_not_kept_waiting)
 		now += 10 * RR_SEC;
 		cr_assert_eq(rr_conn_idle(now), now + 2 * RR_MSEC, "they do so later");
 	}
-	cr_assert_eq(trimmed(many, MANY), 0);
+	cr_assert_eq(trimmed(MANY), 0);
 	now += 2 * RR_MSEC;
 	for (int n = LOOK; n < 2 * MANY; n += LOOK) {
 		cr_assert_leq(rr_conn_idle(now), now + trim / 64, "there are more than a look trims");
-		cr_assert_eq(trimmed(many, MANY), n);
+		cr_assert_eq(trimmed(MANY), n);
 		now += trim / 64;
 	}
 	cr_assert_geq(rr_conn_idle(now), now + trim / 2);
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < MANY; i++)
 		cr_assert_leq(pages(&many[i].client), 2, "%d", i);
-		rr_pair_close(&many[i]);
-	}
+	close_many(MANY);
 }
 
 /* A child and its parent have the same connection. */

@@ -37,12 +37,17 @@ int __wrap_rr_os_open(const char *path, int flags)
 	return __real_rr_os_open(other_proc ? "/dev/null" : path, flags);
 }
 
-static void begin(void)
+static void meet(void)
 {
-	before = open_fds();
 	shm_pair_init(&p, 4096, 8);
 	cr_assert_eq(shm_pair_connect(&p), 0);
 	p.c->other_fd = p.c->ring_fd = p.s->other_fd = p.s->ring_fd = -1;
+}
+
+static void begin(void)
+{
+	before = open_fds();
+	meet();
 }
 
 static void end(void)
@@ -344,14 +349,11 @@ Test(shm_pipe, a_process_has_only_so_many)
 /* Of those that the process may have some are in use, here by other connections of it: it takes one sleep more for each. */
 Test(shm_pipe, the_more_there_are_the_more_often_one_has_to_sleep_for_the_next)
 {
-	struct shm_pair first = p;
+	struct shm_pair first;
 
 	both_have_pipes();
 	first = p;
-	p.c = p.s = NULL;
-	shm_pair_init(&p, 4096, 8);
-	cr_assert_eq(shm_pair_connect(&p), 0);
-	p.c->other_fd = p.c->ring_fd = p.s->other_fd = p.s->ring_fd = -1;
+	meet();
 	ease(p.c, ALL, 9);
 	cr_assert_not(rr_shm_of(p.c)->asks, "four are in use");
 	ease(p.c, ALL, 1);

@@ -145,7 +145,7 @@ static rr_time wake_at(rr_time now, rr_time due)
 	return due + rr_cp->idle_trim;
 }
 
-/* Looks at all connections in use, which was due, and returns when the next look is. */
+/* Looks at all connections in use, which was due; returns when to look next, RR_TIME_NEVER. */
 static rr_time look_at_conns(rr_time now, rr_time due, bool trims)
 {
 	struct look l = { now, RR_TIME_NEVER, trims ? LOOK_MAX : 0, false };
@@ -156,7 +156,7 @@ static rr_time look_at_conns(rr_time now, rr_time due, bool trims)
 	atomic_store_explicit(&left_over, l.more, memory_order_relaxed);
 	if (l.more)
 		return trims ? now + rr_cp->idle_trim / HASTE : due;
-	return l.next == RR_TIME_NEVER ? l.next : rr_max(l.next, soon);
+	return rr_max(l.next, soon);
 }
 
 /* A look costs some time for each connection in use. So there is a minimum time between two
