@@ -621,15 +621,20 @@ static nfds_t count_ours(const struct pollfd *fds, nfds_t n)
 	return ours;
 }
 
-/* The entries that are not met, and cannot stay so in a wait with others, or for longer. */
+/* The entries that are not met, and cannot stay so in a wait with others, or for longer. Most
+ * apps put new connections at the end. */
 static void meet_entries(const struct pollfd *fds, nfds_t n)
 {
+	uint32_t left = atomic_load_explicit(&rr_unmet_n, memory_order_relaxed);
 	struct rr_sock *so;
 
-	for (nfds_t i = 0; i < n; i++) {
-		struct rr_file *f = rr_fdt_peek(fds[i].fd);
+	while (left && n--) {
+		struct rr_file *f = rr_fdt_peek(fds[n].fd);
 
-		if (f && rr_unmet_file(f) && rr_conn_at(fds[i].fd, &so))
+		if (!f || !rr_unmet_file(f))
+			continue;
+		left--;
+		if (rr_conn_at(fds[n].fd, &so))
 			rr_file_put(&so->f);
 	}
 }
