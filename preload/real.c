@@ -149,7 +149,8 @@ static int rr_real_select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval
 /* The next definition, or, for a name that this libc does not have, the system call. memcpy()
  * because C has no cast between object and function pointers. Threads that come at the same
  * time find the same, and an entry is one pointer whose values are all valid, so relaxed order
- * suffices. */
+ * suffices. Callers read it by calling through it. gcc has no atomic form of that, not even for
+ * an _Atomic entry, and TSan's report of it is suppressed (tests/san/tsan.supp). */
 #define BIND(name) do { \
 	void *sym_ = rr_next(#name); \
 	__typeof__(rr_real.name) fn_ = direct_##name; \
