@@ -217,7 +217,7 @@ static void close_aside(int fd)
 /* A packet with n of them. They are as slow as that for as long as this process lives, which has the readers. */
 static bool hand_over_slow(int sock, const void *packet, size_t len, int n)
 {
-	int fd[8], reader;
+	int fd[8] = { 0 }, reader;
 	bool rc;
 
 	for (int i = 0; i < n; i++)
