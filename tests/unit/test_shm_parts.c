@@ -3,6 +3,7 @@
  * the number that are kept, addresses. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
@@ -305,9 +306,18 @@ static int visitor(const char *name)
 	return -1;
 }
 
+/* Tests run at the same time, each in a process of its own, and abstract names are for all of them. */
+static const char *own_name(unsigned nth)
+{
+	static char name[2][RR_SHM_NAME + 1];
+
+	snprintf(name[nth], sizeof(name[nth]), "rdmarpc-%032x", (unsigned)getpid() * 2 + nth);
+	return name[nth];
+}
+
 Test(shm_parts, a_listener_is_kept_for_one)
 {
-	int fd = bound(NAME, RR_SHM_NAME, true);
+	int fd = bound(own_name(0), RR_SHM_NAME, true);
 	char name[RR_SHM_NAME];
 
 	cr_assert_eq(rr_shm_listener_take(name), -1);
@@ -315,7 +325,7 @@ Test(shm_parts, a_listener_is_kept_for_one)
 	cr_assert_not(rr_shm_listener_forget(fd));
 	rr_shm_listener_keep(fd);
 	cr_assert_eq(rr_shm_listener_take(name), fd);
-	cr_assert_eq(memcmp(name, NAME, RR_SHM_NAME), 0);
+	cr_assert_eq(memcmp(name, own_name(0), RR_SHM_NAME), 0);
 	cr_assert_eq(rr_shm_listener_take(name), -1);
 	rr_shm_listener_keep(fd);
 	cr_assert_not(rr_shm_listener_forget(fd + 1));
@@ -324,30 +334,28 @@ Test(shm_parts, a_listener_is_kept_for_one)
 	rr_shm_listener_keep(fd);
 	cr_assert(rr_shm_listener_spare());
 	cr_assert(!is_open(fd) && !rr_ownfd_is(fd) && !rr_shm_listener_spare());
-	cr_assert_eq(visitor(NAME), -1);
+	cr_assert_eq(visitor(own_name(0)), -1);
 }
-
-#define NAME2	"rdmarpc-0123456789abcdef0123456789abcde0"
 
 Test(shm_parts, of_two_listeners_one_is_kept)
 {
-	int one = bound(NAME, RR_SHM_NAME, true), two = bound(NAME2, RR_SHM_NAME, true);
+	int one = bound(own_name(0), RR_SHM_NAME, true), two = bound(own_name(1), RR_SHM_NAME, true);
 	char name[RR_SHM_NAME];
 
 	rr_shm_listener_keep(one);
 	rr_shm_listener_keep(two);
 	cr_assert(!is_open(one) && rr_shm_listener_take(name) == two);
-	cr_assert_eq(memcmp(name, NAME2, RR_SHM_NAME), 0);
+	cr_assert_eq(memcmp(name, own_name(1), RR_SHM_NAME), 0);
 }
 
 Test(shm_parts, a_listener_at_which_somebody_waits_is_not_used)
 {
-	int fd = bound(NAME, RR_SHM_NAME, true), one, two;
+	int fd = bound(own_name(0), RR_SHM_NAME, true), one, two;
 	char name[RR_SHM_NAME], byte;
 
 	rr_shm_listener_keep(fd);
-	one = visitor(NAME);
-	two = visitor(NAME);
+	one = visitor(own_name(0));
+	two = visitor(own_name(0));
 	cr_assert(one >= 0 && two >= 0);
 	cr_assert_eq(rr_shm_listener_take(name), -1);
 	cr_assert(!is_open(fd) && !rr_ownfd_is(fd));
@@ -359,11 +367,11 @@ Test(shm_parts, a_listener_at_which_somebody_waits_is_not_used)
 /* Whoever waits may get number 0, and an error of before says nothing of the listener. */
 Test(shm_parts, a_listener_that_does_not_listen_is_told_from_one_at_which_somebody_waits)
 {
-	int fd = bound(NAME, RR_SHM_NAME, true), one;
+	int fd = bound(own_name(0), RR_SHM_NAME, true), one;
 	char name[RR_SHM_NAME], byte;
 
 	rr_shm_listener_keep(fd);
-	one = visitor(NAME);
+	one = visitor(own_name(0));
 	cr_assert_geq(one, 0);
 	close(0);
 	errno = EINVAL;
@@ -375,12 +383,12 @@ Test(shm_parts, a_listener_that_does_not_listen_is_told_from_one_at_which_somebo
 /* Nobody is known to wait at it, and nobody shall. */
 Test(shm_parts, a_listener_that_cannot_be_looked_at_is_closed)
 {
-	int fd = bound(NAME, RR_SHM_NAME, true);
+	int fd = bound(own_name(0), RR_SHM_NAME, true);
 	char name[RR_SHM_NAME];
 	struct rlimit was, none;
 
 	rr_shm_listener_keep(fd);
-	cr_assert_geq(visitor(NAME), 0);
+	cr_assert_geq(visitor(own_name(0)), 0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
 	none = (struct rlimit){ 0, was.rlim_max };
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -403,7 +411,7 @@ Test(shm_parts, what_has_another_name_is_not_the_listener)
 		cr_assert(is_open(fd) && !rr_ownfd_is(fd), "%s", other[i]);
 		close(fd);
 	}
-	fd = bound(NAME, RR_SHM_NAME, false);
+	fd = bound(own_name(0), RR_SHM_NAME, false);
 	rr_shm_listener_keep(fd);
 	cr_assert_eq(rr_shm_listener_take(name), -1);
 	cr_assert(is_open(fd) && !rr_ownfd_is(fd), "it does not listen");
@@ -421,7 +429,7 @@ Test(shm_parts, what_has_another_name_is_not_the_listener)
 
 Test(shm_parts, a_childs_copy_of_the_listener_is_closed)
 {
-	int fd = bound(NAME, RR_SHM_NAME, true), st, one;
+	int fd = bound(own_name(0), RR_SHM_NAME, true), st, one;
 	char name[RR_SHM_NAME];
 
 	rr_shm_listener_keep(fd);
@@ -429,7 +437,7 @@ Test(shm_parts, a_childs_copy_of_the_listener_is_closed)
 		_exit(rr_shm_listener_forget(fd) ? 1 : rr_shm_listener_take(name) != -1 ? 2 : is_open(fd) ? 3 : 0);
 	wait(&st);
 	cr_assert_eq(st, 0, "%x", (unsigned)st);
-	one = visitor(NAME);
+	one = visitor(own_name(0));
 	cr_assert_geq(one, 0, "the parent listens still");
 	close(one);
 }
@@ -506,7 +514,7 @@ Test(shm_parts, the_app_may_have_the_number)
 	rr_shm_place_keep();
 	cr_assert(rr_shm_place_lend(), "there is another");
 	cr_assert_not(rr_shm_place_lend());
-	at = bound(NAME, RR_SHM_NAME, true);
+	at = bound(own_name(0), RR_SHM_NAME, true);
 	rr_shm_listener_keep(at);
 	cr_assert_not(rr_prov_forget(at + 1));
 	cr_assert(rr_prov_forget(at));
