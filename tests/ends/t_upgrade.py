@@ -25,10 +25,14 @@ def stays(end, reason, n=1):
     same((end.carried(), end.reasons()), (0, {reason: n}), 'carried, and why not')
 
 
-def had_no_offer(s, c):
+def tells_of_no_offer(s):
     """A server looks on for one as long as few calls have come, so it says so of a connection that has ended."""
-    c.do('s.close()')
     settle(lambda: (s.carried(), s.reasons()), (0, {NO_OFFER: 1}), 'carried, and why not')
+
+
+def had_no_offer(s, c):
+    c.do('s.close()')
+    tells_of_no_offer(s)
 
 
 # --- who has the library ---
@@ -153,7 +157,7 @@ def there_is_no_memory_for_it():
     c.do(SHORT)
     same(c.do('ask(short(connect(%d)), 1, blob(50))' % port), 50)
     stays(c, 'out of memory')
-    settle(lambda: (s.carried(), s.reasons()), (0, {NO_OFFER: 1}), 'of a connection that has ended')
+    tells_of_no_offer(s)
     s, c = Agent(), Agent()
     s.do(SHORT)
     s.do('L = listen()')

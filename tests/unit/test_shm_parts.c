@@ -3,9 +3,9 @@
  * the number that are kept, addresses. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
