@@ -17,6 +17,7 @@ FUZZ_MAKE     = $(MAKE) --no-print-directory CC=$(FUZZ_CC) BUILD=build-fuzz CFLA
 # What a target puts in the place of the host's: the clock, chance, memory that it counts.
 fuzz_conn_LD := -Wl,--wrap=clock_gettime,--wrap=rr_os_random,--wrap=rr_os_nap,--wrap=mmap,--wrap=munmap
 fuzz_anchor_LD := $(fuzz_conn_LD)
+fuzz_advance_LD := $(fuzz_conn_LD)
 fuzz_stat_LD := -Wl,--wrap=pread
 
 # What is in no library.

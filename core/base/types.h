@@ -73,6 +73,8 @@ enum rr_cap {
 	/* the offer comes first and is answered at once; after that, or if the answer is late,
 	 * calls go on as with CROSSING */
 	RR_CAP_MEANWHILE	= 1 << 5,
+	/* pieces of a long message may be read before it is complete (shm) */
+	RR_CAP_ADVANCES		= 1 << 6,
 };
 
 #endif

@@ -90,6 +90,15 @@ uint32_t rr_eng_shown(const struct rr_eng *e)
 	return e->shown.used;
 }
 
+/* A peer of plain messages gets no chunks at other positions, and none are offered to it. */
+bool rr_eng_exposes(const struct rr_eng *e, const struct rr_rpc *rpc, uint32_t len)
+{
+	if (!e->simple || (uint64_t)len + e->hdr.min <= e->p.inline_send)
+		return false;
+	return rpc->type == RR_RPC_CALL ? rr_req_may_use_chunks(e) && !e->reads_barred :
+	       rr_resp_exposes(e, rpc->xid);
+}
+
 bool rr_eng_would_take(struct rr_eng *e, uint32_t type, rr_time now)
 {
 	bool call = type == RR_RPC_CALL, yes = room_for(e, call);
@@ -244,6 +253,11 @@ void rr_eng_hatched(struct rr_eng *e)
 bool rr_eng_arriving(const struct rr_eng *e)
 {
 	return e->arrived.head;
+}
+
+bool rr_eng_unsent(const struct rr_eng *e)
+{
+	return e->unsent.head;
 }
 
 rr_time rr_eng_deadline(const struct rr_eng *e)

@@ -98,6 +98,11 @@ bool rr_eng_is_short(const struct rr_eng *e, uint32_t type, uint32_t len);
  * of the driver's memory for that. */
 bool rr_eng_may_pull(const struct rr_eng *e, bool together);
 
+/* Will a message of at least len bytes, if it is sent, be read by the peer from where it lies,
+ * whole, by a Position-Zero Read chunk? */
+bool rr_eng_exposes(const struct rr_eng *e, const struct rr_rpc *rpc, uint32_t len);
+bool rr_eng_unsent(const struct rr_eng *e);	/* is one that was taken yet to be sent? */
+
 /* The number of replies that the peer has yet to pull. */
 uint32_t rr_eng_shown(const struct rr_eng *e);
 

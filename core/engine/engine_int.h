@@ -105,6 +105,8 @@ rr_time rr_rel_deadline(const struct rr_eng *e);
 
 int rr_resp_send(struct rr_eng *e, const struct rr_eng_out *out);
 bool rr_resp_writable(const struct rr_eng *e);
+/* Would a long reply to this call be exposed, for the peer to pull? */
+bool rr_resp_exposes(const struct rr_eng *e, uint32_t xid);
 uint32_t rr_resp_grant(const struct rr_eng *e);
 /* Keeps the chunks of what may be a call. False: there is no room, and the connection has been
  * failed. */

@@ -272,6 +272,11 @@ static bool may_show(const struct rr_eng *e)
 	return e->pulls && !e->reads_barred && (!e->p.connector || e->reverse_reads);
 }
 
+bool rr_resp_exposes(const struct rr_eng *e, uint32_t xid)
+{
+	return may_show(e) && !rr_xmap_find(&e->serve_map, &e->serves, xid);
+}
+
 /* The order of preference is fixed: the call's own resources come first (reliable-reply-00: the
  * responder's chunk only if they are too small). A peer with which reliable replies are agreed
  * gets its chunks back only if they fit. A Write chunk that is too small counts as none for

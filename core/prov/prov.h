@@ -23,6 +23,7 @@
 #define RR_TOKEN_LEN	16u
 #define RR_PROV_ADDR	96u
 #define RR_PROV_FEW	24u	/* receives that suffice where memory for them is limited */
+#define RR_PROV_NOTE	144u	/* payload of a note */
 #define RR_PROV_PIECES	24u	/* pieces exposed for one message, at most */
 
 struct rr_prov_params {
@@ -196,6 +197,9 @@ struct rr_prov_ops {
 		    uint32_t inv_handle);
 	/* A Send without payload, with 32 bits of immediate data for the connection itself. */
 	int (*send_imm)(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+	/* The same with a payload of up to RR_PROV_NOTE bytes, which the caller may reuse when
+	 * this returns. NULL if read() is not DIRECT: what notes are for gains nothing then. */
+	int (*send_note)(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len);
 	/* RDMA Read of len bytes from seg, beginning at its byte off, into local memory. On
 	 * DIRECT providers local may be any memory, otherwise it must lie in mem. */
 	int (*read)(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,

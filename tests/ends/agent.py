@@ -353,14 +353,16 @@ def inq(s):
     return struct.unpack('i', fcntl.ioctl(s, termios.FIONREAD, bytes(4)))[0]
 
 
-def ending(s):
-    """What reading to the end comes to."""
+def ending(s, written=None):
+    """What reading to the end comes to. written: bytes that what is read must be the beginning of."""
     try:
         n = 0
         while True:
             got = s.recv(65536)
             if not got:
                 return 'EOF after %d' % n
+            if written is not None and got != written[n:n + len(got)]:
+                return 'other bytes after %d' % n
             n += len(got)
     except OSError as e:
         return errno.errorcode[e.errno]

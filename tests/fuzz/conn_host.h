@@ -84,6 +84,11 @@ static int busy_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return is_busy() ? -EAGAIN : real.send_imm(qp, imm, cookie);
 }
 
+static int busy_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
+{
+	return is_busy() ? -EAGAIN : real.send_note(qp, imm, note, len);
+}
+
 static int busy_expose(struct rr_qp *qp, const void *p, uint32_t len, enum rr_rights r, struct rr_seg *out)
 {
 	return is_busy() ? -EAGAIN : real.expose(qp, p, len, r, out);
@@ -114,12 +119,19 @@ static enum rr_dialect wanted(bool server, const struct sockaddr *local, const s
 	return dialect;
 }
 
+/* A peer with few receives is told nothing of a message before its end (advance.c). */
+#ifdef FUZZ_ADVANCE
+#define CREDITS		32
+#else
+#define CREDITS		4
+#endif
+
 static void set_params(uint32_t how)
 {
 	struct rr_conn_params *p = &rr_test_params;
 
 	p->inline_size = 1024u << (how & 1);
-	p->eng.credits = 4;
+	p->eng.credits = CREDITS;
 	p->eng.bc_credits = 2;
 	p->eng.max_msg = MSG_MAX;
 	p->eng.reply_chunk = 4096;
@@ -152,6 +164,7 @@ static void open_link(uint32_t how, uint64_t seed)
 	rr_fake_link_init(&link, &conf, seed);
 	real = link.ops;
 	link.ops.send_imm = busy_send_imm;
+	link.ops.send_note = busy_send_note;
 	link.ops.expose = busy_expose;
 	link.ops.read = busy_read;
 	link.ops.prepare = busy_prepare;

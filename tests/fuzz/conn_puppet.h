@@ -12,6 +12,7 @@
 #include "core/base/ident.h"
 #include "core/conn/enter.h"
 #include "core/prov/fake/fake.h"
+#include "core/wire/advance.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/fakenet.h"
 
@@ -129,6 +130,41 @@ static void puppet_imm(struct prog *g, struct rr_qp *qp)
 	uint32_t how = get(g, 1);
 
 	qp->ops->send_imm(qp, how < 240 ? known[how % 3] : get(g, 4), 0);
+}
+
+/* A note of a piece of a message, in memory of its own or in none. */
+static void puppet_note(struct prog *g, struct rr_qp *qp)
+{
+	uint32_t how = get(g, 1), len = how & 1 ? RR_ADVANCE_LEN : get(g, 1) % RR_PROV_NOTE;
+	struct rr_advance a = { .xid = get(g, 1), .at = odd_number(g), .mark = odd_number(g) };
+	uint8_t note[RR_PROV_NOTE] = { 0 };
+
+	if (how & 2)
+		a.mark |= how & 4 ? RR_RM_LAST : 0x10000;
+	a.seg = (struct rr_seg){ .handle = get(g, 1), .length = odd_number(g), .offset = odd_number(g) };
+	if (how & 8)
+		qp->ops->expose(qp, qp->mem, (uint32_t)rr_min(qp->mem_size, (size_t)65536), RR_RIGHT_READ, &a.seg);
+	if (how & 16)
+		a.seg.length = odd_number(g) * 64;
+	rr_advance_put(&a, note);
+	qp->ops->send_note(qp, how < 240 ? RR_IMM_ADVANCE : get(g, 4), note, len);
+}
+
+/* The hatch, with what it says that it has told of a message. */
+static void puppet_hatch(struct prog *g, struct rr_qp *qp)
+{
+	uint32_t how = get(g, 1), len;
+	struct rr_advances all = { .xid = get(g, 1), .mark = odd_number(g), .nsegs = how & 3 };
+	uint8_t note[RR_ADVANCES_MAX];
+
+	for (uint32_t i = 0; i < all.nsegs; i++) {
+		all.seg[i] = (struct rr_seg){ .handle = get(g, 1), .length = odd_number(g), .offset = odd_number(g) };
+		all.len += all.seg[i].length;
+	}
+	if (how & 4)
+		all.len = odd_number(g);
+	len = rr_advances_put(&all, note);
+	qp->ops->send_note(qp, RR_IMM_HATCH, note, how & 8 ? get(g, 1) % RR_ADVANCES_MAX : len);
 }
 
 /* RDMA Reads and Writes of what it was given keys for. */
@@ -271,7 +307,8 @@ static void puppet_act(struct prog *g, struct rr_conn *own, struct rr_conn *vict
 		return puppet_tcp(g, victim, victim->share ? victim->share->token : nobody, fd);
 	switch (what & 7) {
 	case 0: case 1: case 2: return puppet_send(g, qp, victim->share->qp);
-	case 3: return puppet_imm(g, qp);
+	case 3:
+		return what & 8 ? puppet_note(g, qp) : what & 16 ? puppet_hatch(g, qp) : puppet_imm(g, qp);
 	case 4: return puppet_rdma(g, qp, victim->share->qp);
 	case 5: return puppet_receive(g, qp);
 	default: return puppet_tcp(g, victim, victim->share->token, fd);

@@ -185,6 +185,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	faulted = late = false;
 	puppet = NULL;
 	next_xid = 100;
+#ifdef FUZZ_ADVANCE
+	how &= ~2u;		/* reliable replies */
+	over |= 1;		/* DIRECT */
+	more = (more & ~3u) | RR_DIALECT_V1 | 4;
+#endif
 	dialect = (enum rr_dialect)(more & 3);
 	set_params(how);
 	open_link(over, get(&g, 1));

@@ -199,6 +199,26 @@ ssize_t rr_end_recv(struct rr_end *e, struct rr_end *other, void *buf, size_t le
 	return (ssize_t)done;
 }
 
+ssize_t rr_end_recv_record(struct rr_end *e, struct rr_end *other, void *buf, size_t len)
+{
+	size_t done = 0;
+	uint8_t mark[RR_RM_HDR] = { 0 };
+
+	while (!(mark[0] & 0x80)) {
+		ssize_t n = rr_end_recv(e, other, mark, sizeof(mark));
+
+		if (n != sizeof(mark))
+			return n < 0 ? n : -EPROTO;
+		if (rr_rm_len(mark) > len - done)
+			return -EMSGSIZE;
+		n = rr_end_recv(e, other, (uint8_t *)buf + done, rr_rm_len(mark));
+		if (n != (ssize_t)rr_rm_len(mark))
+			return n < 0 ? n : -EPROTO;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
 static size_t words(uint8_t *out, const uint32_t *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

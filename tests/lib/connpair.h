@@ -38,6 +38,9 @@ void rr_end_close(struct rr_end *e);
 ssize_t rr_end_send(struct rr_end *e, struct rr_end *other, const void *buf, size_t len);
 ssize_t rr_end_recv(struct rr_end *e, struct rr_end *other, void *buf, size_t len);
 
+/* One record, without the marks of its fragments. Its bytes (at most len), or -errno. */
+ssize_t rr_end_recv_record(struct rr_end *e, struct rr_end *other, void *buf, size_t len);
+
 /* One call as the wrapper makes it, RR_CONN_KERNEL carried out. */
 ssize_t rr_end_try_send(struct rr_end *e, const void *buf, size_t len);
 ssize_t rr_end_try_recv(struct rr_end *e, void *buf, size_t len, int flags);

@@ -26,16 +26,17 @@ static void copies(const struct rr_end *e, uint32_t handle)
 	atomic_store(&shm_of(e)->own.ctl->accessing, handle);
 }
 
-/* The one key of e's that is out. */
+/* The key to e's message: the last one that was given out. The other was for what could be read of it earlier. */
 static uint32_t key_of(const struct rr_end *e)
 {
 	const struct rr_shm *q = shm_of(e);
+	uint32_t last = 0;
 
-	cr_assert_eq(q->key_live, 1);
+	cr_assert_eq(q->key_live, 2);
 	for (uint32_t i = 0; i < RR_SHM_KEYS; i++)
-		if (q->key[i].live)
-			return q->key[i].handle;
-	return 0;
+		if (q->key[i].live && q->key[i].handle >> RR_SHM_KEY_BITS > last >> RR_SHM_KEY_BITS)
+			last = q->key[i].handle;
+	return last;
 }
 
 static long sleeps(void)
@@ -203,6 +204,39 @@ Test(conn_fence, replies_behind_it_come_in_order)
 		cr_assert_eq(rr_end_try_recv(&p.client, in, sizeof(in), 0), -EAGAIN);
 		total += n;
 	}
+	copies(&p.client, 0);
+	cr_assert_eq(rr_end_recv(&p.client, NULL, in, total), (ssize_t)total);
+	cr_assert_eq(memcmp(in, out, total), 0);
+}
+
+static size_t long_reply(uint32_t xid, size_t at)
+{
+	size_t n = rr_test_reply(out + at, xid, 60000, xid);
+
+	cr_assert_eq(rr_end_send(&p.server, NULL, out + at, n), (ssize_t)n);
+	return n;
+}
+
+/* The client is told of their pieces: of those of the next one, too, while the first one waits. */
+Test(conn_fence, so_do_long_ones)
+{
+	size_t n, total = 0;
+	uint32_t key = 0;
+
+	carried();
+	for (uint32_t xid = 2; xid < 6; xid++) {
+		n = rr_test_call(out, xid, xid == 2 ? 100000 : 10, xid);
+		cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+		if (xid == 2)
+			key = key_of(&p.client);
+		cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
+	}
+	copies(&p.client, key);
+	for (uint32_t xid = 2; xid < 6; xid++) {
+		total += long_reply(xid, total);
+		rr_drv_progress(p.client.c->share);
+	}
+	cr_assert_gt(p.server.c->share->qp->count->v[RR_C_advances_sent], 4);
 	copies(&p.client, 0);
 	cr_assert_eq(rr_end_recv(&p.client, NULL, in, total), (ssize_t)total);
 	cr_assert_eq(memcmp(in, out, total), 0);

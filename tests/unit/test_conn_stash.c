@@ -29,6 +29,7 @@ static void open_pair(void)
 	rr_test_params.eng.credits = 8;
 	rr_test_params.eng.bc_credits = 2;
 	open_over(&(struct rr_fake_conf){ .direct = true, .eager = true, .ring = true }, 7);
+	l.ops.send_note = NULL;		/* messages come whole: see test_conn_advance.c */
 	send_one(&p.client, &p.server, rr_test_call(out, 1, 10, 1));
 	send_one(&p.server, &p.client, rr_test_reply(out, 1, 10, 1));
 	sh = p.server.c->share;

@@ -267,15 +267,16 @@ Test(conn_steps, of_each_limit_the_smaller_one_counts)
 	struct rr_eng_params *ep = &share.ep;
 
 	begin_in(RR_S_OFFERED, false);
-	local.caps |= RR_PROV_RING;
+	local.caps |= RR_PROV_RING | RR_PROV_DIRECT;
 	*ep = (struct rr_eng_params){ .credits = 10, .bc_credits = 10, .max_msg = 10000 };
 	rr_upgrade_agree(&share, &h, RR_DIALECT_V2);
 	cr_assert(ep->dialect == RR_DIALECT_V2 && ep->credits == 7 && ep->bc_credits == 3 && ep->max_msg == 5000);
-	cr_assert_eq(ep->caps, RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY | RR_CAP_REVERSE_CHUNKS);
+	cr_assert_eq(ep->caps, RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_RELIABLE_REPLY | RR_CAP_REVERSE_CHUNKS |
+			       RR_CAP_ADVANCES);
 	cr_assert(ep->no_fallback && ep->patient);
-	h = (struct rr_hello){ .caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS, .credits = 100, .bc_credits = 100, .max_msg = 99999 };
+	h = (struct rr_hello){ .caps = RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_ADVANCES, .credits = 100, .bc_credits = 100, .max_msg = 99999 };
 	*ep = (struct rr_eng_params){ .credits = 10, .bc_credits = 11, .max_msg = 10000 };
-	local.caps &= ~(uint32_t)RR_PROV_RING;
+	local.caps &= ~(uint32_t)(RR_PROV_RING | RR_PROV_DIRECT);
 	rr_upgrade_agree(&share, &h, RR_DIALECT_V1);
 	cr_assert(ep->credits == 10 && ep->bc_credits == 11 && ep->max_msg == 10000 && ep->caps == RR_CAP_HATCH);
 	h = (struct rr_hello){ .caps = 0 };

@@ -142,7 +142,7 @@ Test(own_asks, capabilities_are_those_of_the_options)
 	for (int i = 0; i < 4; i++) {
 		rr_test_params.reliable_replies = i & 1;
 		rr_test_params.reverse_chunks = i & 2;
-		cr_assert_eq(rr_own_caps(), RR_CAP_HATCH | RR_CAP_RING_CREDITS | (i & 1 ? RR_CAP_RELIABLE_REPLY : 0) |
+		cr_assert_eq(rr_own_caps(), RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_ADVANCES | (i & 1 ? RR_CAP_RELIABLE_REPLY : 0) |
 					    (i & 2 ? RR_CAP_REVERSE_CHUNKS : 0));
 	}
 }

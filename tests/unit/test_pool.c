@@ -134,6 +134,26 @@ Test(pool, a_buffer_of_all_extents_grows_where_there_is_room)
 	cr_assert_eq(tables.map[0], UINT64_C(1) << behind);
 }
 
+/* Nor does it wait for pages that lie where it would have to be moved for them. */
+Test(pool, a_buffer_with_keys_stays_where_it_is)
+{
+	uint32_t b = alone(3), behind = 4 * RR_BUF_EXTS;
+	struct rr_ext was[RR_BUF_EXTS];
+
+	pool.npages = PAGES;
+	tables.map[0] |= UINT64_C(1) << behind;	/* another's */
+	pool.used++;
+	memcpy(was, tables.buf[b].ext, sizeof(was));
+	tables.buf[b].nkeys = 1;
+	cr_assert_eq(rr_pool_grow(&pool, b, (RR_BUF_EXTS + 1) * RR_POOL_PAGE, SIZE_MAX), -ENOMEM);
+	cr_assert_eq(rr_pool_gather(&pool, b, SIZE_MAX), -EAGAIN);
+	cr_assert_eq(memcmp(was, tables.buf[b].ext, sizeof(was)), 0);
+	cr_assert_eq(pool.used, RR_BUF_EXTS + 1);
+	tables.buf[b].nkeys = 0;
+	cr_assert_eq(rr_pool_grow(&pool, b, (RR_BUF_EXTS + 1) * RR_POOL_PAGE, SIZE_MAX), 0);
+	cr_assert_eq(tables.buf[b].nexts, 1);
+}
+
 /* Two pages behind it are free, and none is below the end for the third. */
 Test(pool, what_was_added_in_place_goes_back_where_that_is_not_enough)
 {

@@ -72,6 +72,24 @@ Test(shm_lies, immediate_data_with_a_payload, .init = init, .fini = fini)
 	lost();
 }
 
+Test(shm_lies, a_note_that_is_too_long, .init = init, .fini = fini)
+{
+	forge(0, RR_SHM_NOTE | (RR_PROV_NOTE + 1), 0);
+	lost();
+}
+
+Test(shm_lies, a_note_that_invalidates, .init = init, .fini = fini)
+{
+	forge(0, RR_SHM_NOTE | RR_SHM_INV | 4, 0);
+	lost();
+}
+
+Test(shm_lies, immediate_data_that_is_a_note, .init = init, .fini = fini)
+{
+	forge(0, RR_SHM_NOTE | RR_SHM_IMM, 0);
+	lost();
+}
+
 Test(shm_lies, immediate_data_that_invalidates, .init = init, .fini = fini)
 {
 	forge(0, RR_SHM_IMM | RR_SHM_INV, 0);

@@ -155,6 +155,24 @@ Test(shm_msg, a_send_fills_in_its_slot)
 	cr_assert(c->tx_pos == 5 && c->tx_sent == 5);
 }
 
+Test(shm_msg, a_note_has_both)
+{
+	struct rr_wc wc;
+
+	cr_assert_eq(ops->send_note(p.c, 0x4321, bytes, RR_PROV_NOTE), 1);
+	wc = next();
+	cr_assert(wc.op == RR_WC_RECV && wc.has_imm && wc.imm == 0x4321 && !wc.has_inv && wc.len == RR_PROV_NOTE);
+	cr_assert_eq(memcmp(wc.buf, bytes, RR_PROV_NOTE), 0);
+	ops->repost(p.s, wc.cookie);
+	for (int i = 0; i < 5; i++)
+		ops->send_note(p.c, i, bytes, 1);
+	cr_assert_eq(ops->send_note(p.c, 5, bytes, 1), -EAGAIN);
+	wc = next();
+	cr_assert(wc.imm == 0 && wc.len == 1);
+	rr_shm_fail(c, -EPROTO);
+	cr_assert_eq(ops->send_note(p.c, 6, bytes, 1), -EPROTO);
+}
+
 Test(shm_msg, a_receive_says_what_came)
 {
 	struct rr_seg seg;

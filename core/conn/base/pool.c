@@ -142,7 +142,7 @@ int64_t rr_pool_alloc_below(struct rr_pool *p, size_t len, size_t end)
 		return -EAGAIN;
 	}
 	b = &p->buf[id];
-	b->nexts = b->npages = b->out = b->nkeys = 0;
+	b->nexts = b->npages = b->out = b->nkeys = b->early = 0;
 	if (add_pages(p, b, rr_max(pages(len), 1u), last)) {
 		rr_pool_free(p, id);
 		return -EAGAIN;
@@ -172,13 +172,14 @@ static int try_pages(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_
 	return -EAGAIN;
 }
 
-/* Moves b into one extent of `want` pages below end. -EAGAIN: no free run is that long. */
+/* Moves b into one extent of `want` pages below end. -EAGAIN: no free run is that long, or the
+ * peer may be reading b. */
 static int move(struct rr_pool *p, struct rr_buf *b, uint32_t want, uint32_t end)
 {
 	struct rr_ext to = find_pages(p, want, end);
 	uint32_t page = to.page;
 
-	if (to.npages < want)
+	if (to.npages < want || b->nkeys)
 		return -EAGAIN;
 	mark(p, to.page, to.npages, true);
 	p->used += to.npages;
@@ -211,7 +212,11 @@ int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end)
 	if (try_pages(p, b, rr_max(need - had, rr_min(had, p->npages - p->used)), last) == 0 ||
 	    try_pages(p, b, need - had, last) == 0 || move(p, b, need, last) == 0)
 		return 0;
-	return p->used == had ? -ENOMEM : -EAGAIN;	/* alone it would wait for ever */
+	/* Alone it would wait for ever; and so it might where it cannot be moved, and its pages
+	 * are apart. */
+	if (p->used == had || (b->nkeys && b->nexts >= RR_BUF_EXTS - 1))
+		return -ENOMEM;
+	return -EAGAIN;
 }
 
 void rr_pool_outbound(struct rr_pool *p, uint32_t buf)

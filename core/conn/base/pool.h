@@ -16,6 +16,7 @@
 #define RR_POOL_PAGES	65536u		/* at most: 256 MiB */
 #define RR_POOL_BUFS	1024u
 #define RR_BUF_EXTS	8u		/* as many segments as the engine takes */
+#define RR_BUF_EARLY	8u		/* keys to a buffer that is still being filled */
 
 struct rr_ext {
 	uint32_t page, npages;
@@ -25,7 +26,9 @@ struct rr_buf {
 	uint32_t nexts;
 	uint32_t npages;		/* in all extents … */
 	uint32_t out;			/* … and how many of them the pool counts as `out` */
-	uint32_t nkeys;			/* one key per extent while exposed; 0: not exposed */
+	/* Keys while exposed, 0: it is not; the first `early` ones are of when it was being
+	 * filled, and of the others there is one for each extent. */
+	uint32_t nkeys, early;
 	/* keys being taken back; the other fields below are the driver's */
 	uint16_t fencing;
 	bool dying;			/* free the buffer once they are taken back */
@@ -33,7 +36,7 @@ struct rr_buf {
 	uint32_t fence_id;
 	uint32_t next_free;
 	struct rr_ext ext[RR_BUF_EXTS];
-	uint32_t key[RR_BUF_EXTS];
+	uint32_t key[RR_BUF_EARLY + RR_BUF_EXTS];
 };
 
 /* All zero at first. May be lost, and read as zero again, when rr_pool_quiet() returns true. */
@@ -66,7 +69,7 @@ static inline int64_t rr_pool_alloc(struct rr_pool *p, size_t len)
 }
 
 /* Makes a buffer at least len bytes large; new pages come from the first `end` bytes. Its
- * contents stay. 0, -EAGAIN or -ENOMEM as above. */
+ * contents stay, and if it has keys, where they are. 0, -EAGAIN or -ENOMEM as above. */
 int rr_pool_grow(struct rr_pool *p, uint32_t buf, size_t len, size_t end);
 
 /* Counts what buf holds as outbound until it is freed. To be called again after it has

@@ -18,19 +18,18 @@
 #include "core/base/lock.h"
 #include "core/base/stats_abi.h"
 #include "core/conn/base/calls.h"
+#include "core/conn/base/flows.h"
 #include "core/conn/base/pool.h"
 #include "core/conn/base/pull.h"
-#include "core/conn/base/track.h"
-#include "core/conn/base/ways.h"
 #include "core/conn/conn.h"
 #include "core/engine/engine.h"
 #include "core/engine/reply_size.h"
 #include "core/nego/nego.h"
 #include "core/prov/prov.h"
-#include "core/wire/recmark.h"
 
 /* Immediate data of Sends that belong to the connection itself, not to the engine. */
-enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003 };
+enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x52480003,
+       RR_IMM_ADVANCE = 0x52480004 };
 /* A crossing; the lower half holds how many records went by TCP before it. */
 #define RR_IMM_CROSS	0x52580000u
 #define RR_CROSS_COUNT	0xffffu
@@ -43,67 +42,9 @@ enum { RR_IMM_HATCH = 0x52480001, RR_IMM_NOTE = 0x52480002, RR_IMM_BACK = 0x5248
 
 /* The payload is in the app's memory, valid for this call only. */
 #define RR_BUF_APP	(RR_BUF_NONE - 1)
-/* A power of two: the most receives (twice 1024 credits) plus buffers. */
-#define RR_RX_ENTS	4096u
-#define RR_RX_FIRST	(RR_RX_ENTS - 16u)	/* where an empty queue begins */
 #define RR_RECVS	4096u
 #define RR_POLL_BATCH	8	/* on the app's stack, which may be a signal handler's */
 #define RR_FAMILY	32u
-
-/* A message on its way to the app. */
-struct rr_rx_ent {
-	const uint8_t *ptr;	/* RR_FROM_RECV */
-	uint32_t ref;		/* receive token, buffer, or index of a pull */
-	uint32_t off;		/* where in a buffer the payload begins */
-	uint32_t len;		/* payload bytes */
-	uint8_t from;		/* enum rr_from, or RR_RX_… */
-	bool stashed;
-	bool reply;
-	rr_time since;
-};
-#define RR_RX_PART	0xfe	/* as RR_FROM_BUF, but the last `missing` bytes are to come */
-#define RR_RX_HATCH	0xff	/* the peer's bytes after this entry come by TCP */
-
-/* The app's bytes, outbound. */
-struct rr_tx {
-	struct rr_rm rm;
-	uint32_t buf;		/* collects the current record; RR_BUF_NONE */
-	uint32_t len;		/* payload bytes collected */
-	uint32_t want;		/* room that could not be had; 0: nothing is missing */
-	bool full;		/* no record may begin until the peer has taken others */
-	uint64_t records;	/* sent by RDMA */
-	enum rr_way_out way;
-	struct rr_track before;	/* what went by TCP before the crossing */
-	/* What was collected before the hatch and must go out by TCP first: a fragment of
-	 * flush_len bytes, then the rest of a fragment header. */
-	uint32_t flush_len, flush_off;
-	uint8_t flush_hdr[4], flush_tail[4];
-	uint8_t flush_ntail;
-};
-
-struct rr_rx {
-	uint32_t head, tail;	/* free-running */
-	uint32_t off;		/* bytes of the head entry already read, its mark included */
-	uint32_t lowat;		/* the app's SO_RCVLOWAT */
-	uint64_t bytes;		/* ready for the app to read */
-	uint32_t missing;	/* bytes of the last entry that are still being fetched */
-	uint64_t stash;		/* bytes held in our own memory to free receives */
-	uint32_t held;		/* entries that hold a receive */
-	uint64_t records;	/* received by RDMA, a further piece of one counting as one … */
-	uint64_t pieces;	/* … of which there were so many */
-	enum rr_way_in way;
-	enum rr_in_end end;
-	bool shut;		/* SHUT_RD was called; the peer is not told */
-	struct rr_track before;	/* what the app has read of the bytes that came by TCP */
-	/* At a record boundary: how many bytes belong to the next record; 0: not known yet. */
-	size_t most;
-	uint32_t until;		/* records that come by TCP before the crossing */
-	uint64_t promised;	/* records that come by RDMA, says the end mark */
-	rr_time checked;	/* when the anchor was last looked at … */
-	uint32_t since;		/* … and messages that have come since then */
-	uint32_t hurried;	/* looks that were made because the FIN had to follow at once */
-	struct rr_rx_ent *ent;	/* RR_RX_ENTS of them, up to the engine */
-};
 
 #define RR_RING		65536u		/* power of two */
 
@@ -137,6 +78,10 @@ struct rr_tables {
 	struct rr_call_open call[2][RR_CALLS - RR_CALLS_HEAD];
 	struct rr_pull pull[RR_PULLS];
 	struct rr_pool_tables pool;
+	struct rr_told told;
+	/* Of a peer that opens its hatch within a message, until the hatch stands in the
+	 * queue. */
+	struct rr_advances ahead;
 	/* by receive token, for deliveries that come later */
 	const uint8_t *recv_at[RR_RECVS];
 };

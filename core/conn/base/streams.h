@@ -186,6 +186,12 @@ static inline void rr_rx_init(struct rr_share *sh, struct rr_rx_ent *ent)
 	sh->rx.ent = ent;
 }
 
+/* Are pieces of a message queued that is not complete? */
+static inline bool rr_rx_is_ahead(const struct rr_share *sh)
+{
+	return sh->rx.ahead.len;
+}
+
 /* Is there room for n more messages in the queue? */
 static inline bool rr_rx_has_room(const struct rr_share *sh, uint32_t n)
 {
@@ -275,6 +281,9 @@ static inline void rr_rx_forget(struct rr_share *sh)
 	sh->rx.off = 0;
 	sh->rx.bytes = 0;
 	sh->rx.missing = 0;
+	sh->rx.in_pieces = 0;
+	sh->rx.begun = false;
+	sh->rx.ahead = (struct rr_ahead){ 0 };
 }
 
 /* Bytes held in our own memory so that receives are free again; rr_rx_stash() adds to them. */

@@ -13,7 +13,8 @@
  *   rest.c       armed across waits               tell.c       what the ends tell each other
  *   hatch.c      back to TCP                      cross.c      not crossed from TCP yet
  *   anchor.c     end mark, FIN, loss              keepalive.c  probing silent peers
- *   settle.c     what is under way at the end     tap.c        what a capture sees */
+ *   settle.c     what is under way at the end     tap.c        what a capture sees
+ *   advance.c    of messages that are not complete */
 
 #include "core/conn/base/base.h"
 #include "core/conn/carried/driver.h"
@@ -96,6 +97,9 @@ void rr_wait_learn(struct rr_share *sh, rr_time now);
 /* A piece of a large message was copied. */
 #define RR_LARGE	16384u
 void rr_tell_moved(struct rr_share *sh);
+/* Will the peer soon look at what is sent, while this thread goes on: does it run, on another
+ * CPU, and spin when it waits? Yes, if nothing is known of it. */
+bool rr_tell_peer_looks(const struct rr_share *sh);
 /* This end no longer sleeps. */
 void rr_tell_runs(struct rr_share *sh);
 /* What this end does now: enum rr_doing. */
@@ -130,6 +134,9 @@ void rr_pull_read(struct rr_share *sh, uint32_t which, int status, rr_time now);
 void rr_pull_again(struct rr_share *sh, rr_time now);
 int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off, void *dst,
 		     uint32_t len);
+/* The same of an entry that lies in the peer's memory, RR_FROM_PULL or RR_RX_ADVANCE. */
+int rr_pull_entry(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, void *dst,
+		  uint32_t len);
 /* A pull was read where it lies, or failed with -errno. */
 void rr_pull_done(struct rr_share *sh, uint32_t pull, int status, rr_time now);
 
@@ -165,6 +172,16 @@ bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b);
  * completion reports it; RR_TIME_NEVER. */
 rr_time rr_drv_fence_due(const struct rr_share *sh);
 
+/* Gives the peer a key to bytes of a buffer that is still being filled. False: there is
+ * none. */
+bool rr_expose_early(struct rr_share *sh, uint32_t buf, void *from, uint32_t len,
+		     struct rr_seg *seg);
+
+/* advance.c. More of the current record has been collected: tells the peer where it can read
+ * that, if this is of use. True: it knows of more of it than before, so what has been collected
+ * cannot go back to the app. */
+bool rr_advance_tell(struct rr_share *sh);
+
 /* stream.c */
 ssize_t rr_stream_send(struct rr_share *sh, int fd, const struct iovec *iov, int n);
 ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int n, int flags);
@@ -183,9 +200,20 @@ static inline bool rr_stream_waits(const struct rr_share *sh)
 	return sh->tx.want || sh->tx.full;
 }
 
+/* advance.c; the hatch is said, and with it what was told of a message that is not complete. As
+ * rr_drv_say(). */
+int rr_advance_hatch(struct rr_share *sh);
+
 /* inbox.c */
 /* Queues a message for the app, behind those that came before. */
 void rr_stream_push(struct rr_share *sh, const struct rr_rx_ent *e);
+/* A piece of a message that is not complete: queues it, or passes it over if there is no place
+ * for it; then all others of its message are passed over as well. False: it makes no sense. */
+struct rr_advance;
+bool rr_stream_advance(struct rr_share *sh, const struct rr_advance *a, rr_time now);
+/* While pieces of a message are queued (rr_rx_is_ahead()), a message has come: what they hold
+ * of it is left out of e. False: it is another one. */
+bool rr_stream_rest(struct rr_share *sh, uint32_t xid, struct rr_rx_ent *e);
 /* Of the message that was queued last, RR_RX_PART, so many bytes are still being fetched. Then
  * the next n of them are here. */
 void rr_stream_lacks(struct rr_share *sh, uint32_t missing);

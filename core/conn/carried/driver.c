@@ -10,6 +10,7 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/carried/carried.h"
+#include "core/wire/advance.h"
 
 #define MAX_IOV	(1 + RR_BUF_EXTS + RR_OP_MAX_PARTS)
 #define STALE_PULL	(100 * RR_MSEC)	/* an unread reliable reply this old is moved, too */
@@ -155,7 +156,7 @@ static void unpad(uint8_t *at, const struct rr_op *op)
 }
 
 /* Hands a message to the app's queue. The statistics and a capture must see it first. */
-static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct rr_rx_ent *e)
+static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, struct rr_rx_ent *e)
 {
 	rr_calls_delivered(sh, rpc, e);
 	if (unlikely(!atomic_load_explicit(&sh->heard, memory_order_relaxed))) {
@@ -164,6 +165,8 @@ static void deliver(struct rr_share *sh, const struct rr_rpc *rpc, const struct 
 	}
 	if (rr_cap_asked())
 		rr_tap_delivered(sh, e, rr_drv_read_pull);
+	if (unlikely(rr_rx_is_ahead(sh)) && !rr_stream_rest(sh, rpc->xid, e))
+		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
 	rr_stream_push(sh, e);
 }
 
@@ -343,6 +346,28 @@ static bool received_plain(struct rr_share *sh, const struct rr_wc *wc, rr_time 
 	return true;
 }
 
+static void advanced(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
+{
+	struct rr_advance a;
+
+	if (!(sh->ep.caps & RR_CAP_ADVANCES) || !rr_advance_get(wc->buf, wc->len, &a) ||
+	    !rr_stream_advance(sh, &a, now))
+		rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+}
+
+static void hatched(struct rr_share *sh, const struct rr_wc *wc)
+{
+	struct rr_advances *ahead = &sh->tables->ahead;
+
+	if (!rr_stream_hatch(sh))
+		return;
+	if (wc->len && (!(sh->ep.caps & RR_CAP_ADVANCES) ||
+			!rr_advances_get(wc->buf, wc->len, ahead)))
+		return rr_drv_fail(sh, ECONNRESET, RR_R_PROTOCOL);
+	rr_eng_hatched(sh->eng);
+	rr_stream_hatch_in_turn(sh);
+}
+
 static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 {
 	if (unlikely(wc->has_inv))
@@ -357,10 +382,10 @@ static void received(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 			sh->tables->recv_at[wc->cookie] = wc->buf;
 		return;
 	}
-	if (wc->imm == RR_IMM_HATCH && rr_stream_hatch(sh)) {
-		rr_eng_hatched(sh->eng);
-		rr_stream_hatch_in_turn(sh);
-	}
+	if (wc->imm == RR_IMM_HATCH)
+		hatched(sh, wc);
+	if (wc->imm == RR_IMM_ADVANCE)
+		advanced(sh, wc, now);
 	if (wc->imm == RR_IMM_NOTE) {	/* the anchor has something to say */
 		rr_rx_look_again(sh);
 		rr_hint(sh, RR_HINT_IN);
@@ -414,6 +439,24 @@ int rr_drv_say(struct rr_share *sh, uint32_t imm)
 	if (rc >= 0)	/* the engine counts its own Sends only */
 		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 	return rc;
+}
+
+int rr_drv_say_more(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len)
+{
+	int rc = sh->qp->ops->send_note(sh->qp, imm, note, len);
+
+	if (rc >= 0)
+		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
+	return rc;
+}
+
+int rr_drv_hint(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len)
+{
+	uint32_t recvs = sh->qp->peer_recvs;
+
+	if (sh->qp->ops->window(sh->qp) <= recvs - recvs / 8)
+		return -EAGAIN;
+	return rr_drv_say_more(sh, imm, note, len);
 }
 
 void rr_drv_probe(struct rr_share *sh)
@@ -540,8 +583,7 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 
 		if (e->from == RR_FROM_RECV) {
 			memcpy(to, e->ptr + off, take);
-		} else if (rr_drv_read_pull(sh, &sh->pull[e->ref], (uint32_t)off, to,
-					    (uint32_t)take) < 0) {
+		} else if (rr_pull_entry(sh, e, (uint32_t)off, to, (uint32_t)take) < 0) {
 			rr_pool_free(&sh->pool, (uint32_t)buf);
 			return false;
 		}
@@ -551,9 +593,35 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	rr_stream_moved(sh, e, (uint32_t)buf);
 	if (was.from == RR_FROM_RECV)
 		rr_drv_repost(sh, was.ref);
-	else
+	else if (was.from == RR_FROM_PULL)
 		rr_drv_pull_done(sh, was.ref, 0);
 	rr_count(sh->qp->count, RR_C_copied, e->len);
+	return true;
+}
+
+/* How many entries the i-th message has that the app has yet to read; 0: it is not complete, or
+ * there is none. */
+static uint32_t entries_from(struct rr_share *sh, uint32_t i)
+{
+	const struct rr_rx_ent *e;
+	uint32_t n = 0;
+
+	while ((e = rr_rx_nth(sh, i + n++)))
+		if (e->piece != RR_PIECE_MORE)
+			return n;
+	return 0;
+}
+
+/* The same for a message of n entries, the pieces first: they lie in memory that the peer keeps
+ * for the last one. */
+static bool stash_message(struct rr_share *sh, uint32_t i, uint32_t n)
+{
+	for (; n; i++, n--) {
+		struct rr_rx_ent *e = rr_rx_nth(sh, i);
+
+		if (!e->stashed && !stash_one(sh, e))
+			return false;
+	}
 	return true;
 }
 
@@ -568,14 +636,15 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
  * done_timeout_s. */
 void rr_drv_stash(struct rr_share *sh, rr_time now)
 {
-	struct rr_rx_ent *e;
+	uint32_t n;
 
-	for (uint32_t i = 0; (e = rr_rx_nth(sh, i)); i++) {
+	for (uint32_t i = 0; (n = entries_from(sh, i)); i += n) {
+		const struct rr_rx_ent *e = rr_rx_nth(sh, i + n - 1);
 		bool slot = (e->from == RR_FROM_RECV || e->from == RR_FROM_PULL) &&
 			    rr_rx_is_crowded(sh);
 		bool stale = e->from == RR_FROM_PULL && e->reply && now - e->since > STALE_PULL;
 
-		if ((slot || stale) && !stash_one(sh, e))
+		if ((slot || stale) && !stash_message(sh, i, n))
 			return;
 	}
 	rr_drv_kick(sh);
@@ -583,10 +652,10 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 
 void rr_drv_stash_first(struct rr_share *sh)
 {
-	struct rr_rx_ent *e = rr_rx_nth(sh, 0);
+	uint32_t n = entries_from(sh, 0);
 
-	if (e && e->from == RR_FROM_PULL)
-		stash_one(sh, e);
+	if (n && rr_rx_nth(sh, n - 1)->from == RR_FROM_PULL)
+		stash_message(sh, 0, n);
 }
 
 void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status)

@@ -33,7 +33,8 @@ void rr_drv_pull_done(struct rr_share *sh, uint32_t pull, int status);
 /* Moves messages that the app has yet to read into our own memory, so that they hold no receive
  * and no memory of the peer's. */
 void rr_drv_stash(struct rr_share *sh, rr_time now);
-/* The same for the first one, if it lies in the peer's memory and there is room for it. */
+/* The same for the first one, with its pieces, as far as it lies in the peer's memory and there
+ * is room for it. */
 void rr_drv_stash_first(struct rr_share *sh);
 /* Frees the memory of calls that the peer has read, and may never answer. */
 void rr_drv_reclaim(struct rr_share *sh);
@@ -42,6 +43,16 @@ void rr_drv_reclaim(struct rr_share *sh);
 
 /* Posts a Send that is not the engine's, RR_IMM_...; returns as send_imm() of the provider. */
 int rr_drv_say(struct rr_share *sh, uint32_t imm);
+/* Does the provider have what rr_drv_say_more() needs? */
+static inline bool rr_drv_has_notes(const struct rr_share *sh)
+{
+	return sh->qp->ops->send_note;
+}
+/* The same with a payload of up to RR_PROV_NOTE bytes. */
+int rr_drv_say_more(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len);
+/* The same for a hint that may be left out. -EAGAIN: the peer has not taken in what it got;
+ * hints hold few of its receives. */
+int rr_drv_hint(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len);
 /* Asks a native peer for a sign of life; rr_keep_asked() hears how that went. */
 void rr_drv_probe(struct rr_share *sh);
 

@@ -30,12 +30,12 @@ rr_time rr_drv_fence_due(const struct rr_share *sh)
 	return now + rr_min(rr_max(waited / 4, FENCE_LOOK_MIN), FENCE_LOOK_MAX);
 }
 
-/* Takes all keys of a buffer back. True: done; false: completions are to come. */
-static bool unexpose(struct rr_share *sh, uint32_t buf)
+/* Takes a buffer's keys back, from the nth on. True: done; false: completions are to come. */
+static bool unexpose(struct rr_share *sh, uint32_t buf, uint32_t nth)
 {
 	struct rr_buf *b = &sh->pool.buf[buf];
 
-	for (uint32_t i = 0; i < b->nkeys; i++) {
+	for (uint32_t i = nth; i < b->nkeys; i++) {
 		int rc = rr_drv_invalidate(sh, b->key[i], rr_drv_cookie(RR_FOR_FENCE, buf));
 
 		if (unlikely(rc == 0))
@@ -43,7 +43,8 @@ static bool unexpose(struct rr_share *sh, uint32_t buf)
 		if (rc < 0)	/* the peer cannot use the key any more, either */
 			rr_drv_posted(sh, 0, rc, 0);
 	}
-	b->nkeys = 0;
+	b->nkeys = rr_min(b->nkeys, nth);
+	b->early = rr_min(b->early, nth);
 	return !b->fencing;
 }
 
@@ -63,7 +64,7 @@ void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 
 void rr_expose_drop(struct rr_share *sh, uint32_t buf)
 {
-	if (unexpose(sh, buf))
+	if (unexpose(sh, buf, 0))
 		rr_pool_free(&sh->pool, buf);
 	else
 		sh->pool.buf[buf].dying = true;
@@ -71,7 +72,7 @@ void rr_expose_drop(struct rr_share *sh, uint32_t buf)
 
 void rr_expose_fence(struct rr_share *sh, const struct rr_op *op, rr_time now)
 {
-	if (unexpose(sh, op->buf))
+	if (unexpose(sh, op->buf, 0))
 		rr_eng_done(sh->eng, op->id, 0, now);
 	else
 		sh->pool.buf[op->buf].fence_id = op->id;
@@ -107,10 +108,30 @@ void rr_expose_all_fenced(struct rr_share *sh, rr_time now)
 
 bool rr_expose_consumed(struct rr_share *sh, const struct rr_buf *b)
 {
-	for (uint32_t i = 0; i < b->nkeys; i++)
+	/* An early key says nothing: what was read by it comes before the message. */
+	for (uint32_t i = b->early; i < b->nkeys; i++)
 		if (!rr_drv_consumed(sh, b->key[i]))
 			return false;
-	return b->nkeys > 0;
+	return b->nkeys > b->early;
+}
+
+static void add_key(struct rr_buf *b, uint32_t handle)
+{
+	b->key[b->nkeys++] = handle;
+}
+
+bool rr_expose_early(struct rr_share *sh, uint32_t buf, void *from, uint32_t len,
+		     struct rr_seg *seg)
+{
+	struct rr_buf *b = &sh->pool.buf[buf];
+	struct rr_seg got;
+
+	if (b->early == RR_BUF_EARLY || rr_drv_expose(sh, from, len, RR_RIGHT_READ, &got))
+		return false;
+	add_key(b, got.handle);
+	b->early = b->nkeys;
+	*seg = got;
+	return true;
 }
 
 RR_NOINLINE void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time now)
@@ -118,6 +139,7 @@ RR_NOINLINE void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time 
 	struct rr_seg segs[RR_BUF_EXTS];
 	size_t end = op->buf == RR_BUF_NEW ? rr_room_reply(sh) : rr_room_out(sh);
 	uint32_t buf = op->buf, id = op->id, n = 0;
+	uint32_t had = buf == RR_BUF_NEW ? 0 : sh->pool.buf[buf].nkeys;
 	size_t left = op->len;
 	int rc = 0;
 
@@ -141,8 +163,7 @@ RR_NOINLINE void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time 
 		rc = rr_drv_expose(sh, p, (uint32_t)take, op->rights, &segs[n]);
 		if (rc)
 			break;
-		sh->pool.buf[buf].key[n] = segs[n].handle;
-		sh->pool.buf[buf].nkeys = n + 1;
+		add_key(&sh->pool.buf[buf], segs[n].handle);
 		off += take;
 		left -= take;
 	}
@@ -150,7 +171,7 @@ RR_NOINLINE void rr_expose(struct rr_share *sh, const struct rr_op *op, rr_time 
 		if (op->buf == RR_BUF_NEW)
 			rr_expose_drop(sh, buf);
 		else
-			unexpose(sh, buf);
+			unexpose(sh, buf, had);
 		rr_eng_exposed(sh->eng, id, rc, RR_BUF_NONE, NULL, 0, now);
 		return;
 	}

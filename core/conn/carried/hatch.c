@@ -11,18 +11,20 @@
 #include "core/conn/base/who.h"
 #include "core/conn/carried/carried.h"
 
-/* See carried.h. What was collected of the current record goes out first by TCP, as one
- * fragment that is not the last; then, if the app is within a fragment, a fragment header for
- * the rest of it. */
+/* See carried.h. What was collected of the current record, and the peer was not told of, goes
+ * first by TCP, as one fragment that is not the last; then, if the app is within a fragment, a
+ * header for the rest of it. A fragment of which the peer has a part goes on as it is. */
 int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 {
+	const struct rr_told *told = &sh->tables->told;
 	struct rr_tx *tx = &sh->tx;
+	uint32_t more;
 	int rc = -EMSGSIZE;
 
 	if (sh->ep.caps & RR_CAP_HATCH)
 		rc = unlikely(rr_tx_is_early(sh)) ? rr_cross_now(sh) : 0;
 	if (rc == 0)
-		rc = rr_drv_say(sh, RR_IMM_HATCH);
+		rc = rr_advance_hatch(sh);
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc < 0) {
@@ -34,13 +36,18 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	}
 	rr_drv_kick(sh);
 	rr_way_out_hatched(sh);
-	tx->flush_off = tx->flush_len = 0;
+	tx->flush_off = 0;
 	tx->flush_ntail = 0;
-	if (tx->len) {
-		rr_rm_put(tx->flush_hdr, tx->len, false);
-		tx->flush_len = RR_RM_HDR + tx->len;
+	more = tx->len - told->len;
+	tx->flush_rest = tx->flush_len = rr_min(more, told->left);
+	more -= tx->flush_rest;
+	if (more) {
+		rr_rm_put(tx->flush_hdr, more, false);
+		tx->flush_len += RR_RM_HDR + more;
 	}
-	if (tx->rm.left) {
+	if (told->left > tx->flush_rest) {
+		/* The app goes on with a fragment that the peer has in part. */
+	} else if (tx->rm.left) {
 		rr_rm_put(tx->flush_tail, tx->rm.left, tx->rm.last);
 		tx->flush_ntail = RR_RM_HDR;
 	} else {
@@ -56,24 +63,29 @@ int rr_hatch_open(struct rr_share *sh, enum rr_reason why)
 	return 0;
 }
 
-/* The piece of the flush that begins at byte off: of the header, the collected data, or the
- * tail. */
+/* The piece of the flush that begins at byte off: of the rest of a fragment, of a header, of
+ * the other data, or of the tail. */
 static const uint8_t *flush_at(struct rr_share *sh, uint32_t off, size_t *len)
 {
 	struct rr_tx *tx = &sh->tx;
-	uint32_t head = tx->flush_len - tx->flush_ntail;
+	uint32_t tail = tx->flush_len - tx->flush_ntail, at = sh->tables->told.len;
+	const uint8_t *p;
 
-	if (off >= head) {
+	if (off >= tail) {
 		*len = tx->flush_len - off;
-		return tx->flush_tail + (off - head);
+		return tx->flush_tail + (off - tail);
 	}
-	if (off < RR_RM_HDR) {
-		*len = RR_RM_HDR - off;
-		return tx->flush_hdr + off;
+	if (off < tx->flush_rest) {
+		p = rr_pool_at(&sh->pool, tx->buf, at + off, len);
+		*len = rr_min(*len, (size_t)(tx->flush_rest - off));
+		return p;
 	}
-	const uint8_t *p = rr_pool_at(&sh->pool, tx->buf, off - RR_RM_HDR, len);
-
-	*len = rr_min(*len, (size_t)(head - off));
+	if (off - tx->flush_rest < RR_RM_HDR) {
+		*len = RR_RM_HDR - (off - tx->flush_rest);
+		return tx->flush_hdr + (off - tx->flush_rest);
+	}
+	p = rr_pool_at(&sh->pool, tx->buf, at + off - RR_RM_HDR, len);
+	*len = rr_min(*len, (size_t)(tail - off));
 	return p;
 }
 
@@ -94,7 +106,9 @@ int rr_hatch_flush(struct rr_share *sh, int fd)
 		tx->flush_off += (uint32_t)n;
 	}
 	if (tx->buf != RR_BUF_NONE) {
-		rr_pool_free(&sh->pool, tx->buf);
+		/* What the peer was told of it may have yet to read: it stays until the end. */
+		if (!sh->tables->told.len)
+			rr_expose_drop(sh, tx->buf);
 		tx->buf = RR_BUF_NONE;
 		tx->len = 0;
 	}

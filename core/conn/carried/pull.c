@@ -49,6 +49,18 @@ int rr_drv_read_pull(struct rr_share *sh, const struct rr_pull *p, uint32_t off,
 	return len ? -EPROTO : 0;
 }
 
+int rr_pull_entry(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off, void *dst,
+		  uint32_t len)
+{
+	struct rr_seg seg = { .handle = e->ref, .length = e->len, .offset = e->at };
+	int rc;
+
+	if (e->from == RR_FROM_PULL)
+		return rr_drv_read_pull(sh, &sh->pull[e->ref], e->off + off, dst, len);
+	rc = rr_drv_read(sh, dst, len, &seg, off, 0);
+	return rc < 0 ? rc : 0;
+}
+
 /* Tells the peer that it may reuse the memory. */
 static void pull_consumed(struct rr_share *sh, const struct rr_pull *p)
 {

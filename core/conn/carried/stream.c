@@ -29,10 +29,22 @@ static void sent(struct rr_share *sh)
 		rr_idle_wake(sh, rr_now_coarse());
 }
 
+/* The app may answer a call of which it has read only the header, and with the reply the peer
+ * takes its memory back: what has not been read is fetched first. False: it has yet to come. */
+static RR_NOINLINE bool reply_leaves_call(struct rr_share *sh, uint32_t xid)
+{
+	if (rr_rx_is_ahead(sh) && sh->rx.ahead.xid == xid)
+		rr_drv_progress(sh);
+	if (rr_rx_is_ahead(sh) && sh->rx.ahead.xid == xid)
+		return false;
+	rr_drv_stash_first(sh);
+	return true;
+}
+
 /* Gives a message to the engine. If the engine does not take it, processes what has arrived and
  * tries again; and once more, because the first attempt may have made the engine fence what a
  * forgotten call had exposed. Returns 0; 1: the message can no longer go from the app's memory;
- * or what rr_eng_send() returns. */
+ * -EALREADY: it answers a call that is not complete; or what rr_eng_send() returns. */
 static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 		       const struct rr_app_iov *app)
 {
@@ -41,10 +53,9 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 	rr_time now = is_short ? sh->active : rr_now_coarse();
 	int rc;
 
-	/* The app may answer a call of which it has read only the header, and with the reply
-	 * the peer takes its memory back. */
-	if (unlikely(sh->rx.off) && out->rpc.type == RR_RPC_REPLY)
-		rr_drv_stash_first(sh);
+	if (unlikely(sh->rx.off || sh->rx.begun) && out->rpc.type == RR_RPC_REPLY &&
+	    !reply_leaves_call(sh, out->rpc.xid))
+		return -EALREADY;
 	if (likely(app) && rr_drv_send_plain(sh, out, app, now)) {
 		if (rr_cap_asked())
 			rr_tap_sent(sh, out, app);
@@ -83,7 +94,8 @@ static int engine_send(struct rr_share *sh, const struct rr_eng_out *out,
 #define APP_PIECES	17
 
 /* If a whole short record lies at the cursor, sends it from there. 0: sent; 1: there is no such
- * record; -EAGAIN; -EMSGSIZE: it cannot be carried; -EPROTO: it is not ONC RPC. */
+ * record; -EAGAIN; or why it cannot be carried: -EMSGSIZE; -EPROTO: it is not ONC RPC;
+ * -EALREADY: see engine_send(). */
 static int send_short(struct rr_share *sh, struct rr_iov *c)
 {
 	uint8_t head[RR_RM_HDR + RR_RPC_PEEK];
@@ -198,9 +210,16 @@ static void collect(struct rr_share *sh, const uint8_t *p, size_t n)
 /* The state that a write may have to go back to. */
 struct snap {
 	struct rr_rm rm;
-	uint32_t len;
+	uint32_t len, frag_at, frag_mark;
 	struct rr_iov at;
 };
+
+static struct snap snap_here(const struct rr_share *sh, const struct rr_iov *c)
+{
+	const struct rr_told *t = &sh->tables->told;
+
+	return (struct snap){ sh->tx.rm, sh->tx.len, t->frag_at, t->frag_mark, *c };
+}
 
 /* Takes the next bytes of a record that is being collected, from p, where the cursor c stands.
  * 0: go on; 1: a record has ended; -errno: this step has taken nothing. */
@@ -221,6 +240,8 @@ static int collect_step(struct rr_share *sh, struct rr_iov *c, const uint8_t *p,
 		rr_iov_skip(c, n);
 		if (rc)
 			return rc;
+		sh->tables->told.frag_at = tx->len;
+		sh->tables->told.frag_mark = tx->rm.left | (tx->rm.last ? RR_RM_LAST : 0);
 		if (!tx->rm.last || tx->rm.left)
 			return 0;
 		/* an empty last fragment ends the record */
@@ -237,6 +258,7 @@ static void record_done(struct rr_share *sh)
 {
 	sh->tx.buf = RR_BUF_NONE;
 	sh->tx.len = 0;
+	sh->tables->told = (struct rr_told){ 0 };
 }
 
 /* Goes back to the state `was`: the bytes taken since then are the app's again. */
@@ -244,25 +266,29 @@ static void take_bytes_back(struct rr_share *sh, struct rr_iov *c, const struct 
 {
 	sh->tx.rm = was->rm;
 	sh->tx.len = was->len;
+	sh->tables->told.frag_at = was->frag_at;
+	sh->tables->told.frag_mark = was->frag_mark;
 	*c = was->at;
 	/* Within a fragment whose mark came with an earlier call, the room for its bytes
 	 * stays. */
 	if (sh->tx.len == 0 && !sh->tx.rm.left && sh->tx.buf != RR_BUF_NONE) {
-		rr_pool_free(&sh->pool, sh->tx.buf);
-		sh->tx.buf = RR_BUF_NONE;
+		/* It may have a key, although no note could be sent. */
+		rr_expose_drop(sh, sh->tx.buf);
+		record_done(sh);
 	}
 }
 
 static bool not_carriable(int rc)
 {
-	return rc == -EMSGSIZE || rc == -EPROTO;
+	return rc == -EMSGSIZE || rc == -EPROTO || rc == -EALREADY;
 }
 
 /* Opens the hatch. -EMSGSIZE: from here on the app's bytes are the kernel's; or why that is not
  * possible. */
 static int to_tcp(struct rr_share *sh, int rc)
 {
-	rc = rr_hatch_open(sh, rc == -EPROTO ? RR_R_NOT_RPC : RR_R_TOO_LARGE);
+	rc = rr_hatch_open(sh, rc == -EPROTO ? RR_R_NOT_RPC :
+			   rc == -EALREADY ? RR_R_ANSWERED_EARLY : RR_R_TOO_LARGE);
 	return rc ? rc : -EMSGSIZE;
 }
 
@@ -271,12 +297,12 @@ static int to_tcp(struct rr_share *sh, int rc)
  * record, and that write also pushes out what was collected earlier (rr_hatch_flush()). */
 static int send_collected(struct rr_share *sh, struct rr_iov *c)
 {
-	struct snap was = { sh->tx.rm, sh->tx.len, *c };
+	struct snap was = snap_here(sh, c);
 	const uint8_t *p;
 	size_t have;
 
 	while ((have = rr_iov_piece(c, &p)) > 0) {
-		int rc = collect_step(sh, c, p, have);
+		int rc = collect_step(sh, c, p, rr_min(have, (size_t)RR_LARGE));
 		bool ended = rc == 1;
 
 		if (ended)
@@ -291,6 +317,8 @@ static int send_collected(struct rr_share *sh, struct rr_iov *c)
 			record_done(sh);
 			return 0;
 		}
+		if (rr_advance_tell(sh))
+			was = snap_here(sh, c);
 	}
 	return 0;
 }
@@ -392,7 +420,8 @@ static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off
 		memcpy(dst, e->ptr + off, len);
 		return 0;
 	case RR_FROM_PULL:
-		return rr_drv_read_pull(sh, &sh->pull[e->ref], off, dst, len);
+	case RR_RX_ADVANCE:
+		return rr_pull_entry(sh, e, off, dst, len);
 	default:
 		while (len) {
 			size_t room;
@@ -410,6 +439,8 @@ static int ent_copy(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t off
 
 static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
 {
+	sh->rx.in_pieces -= e->piece != RR_PIECE_WHOLE;
+	sh->rx.begun = e->piece == RR_PIECE_MORE;
 	switch (e->from) {
 	case RR_FROM_RECV:
 		sh->rx.held--;
@@ -427,38 +458,43 @@ static void ent_release(struct rr_share *sh, const struct rr_rx_ent *e)
 	}
 }
 
-/* Copies bytes [at, ...) of entry e, with its record mark in front, to dst[0..len). Returns how
- * many, or -errno. */
+/* Copies bytes [at, ...) of entry e, with its record mark, to dst[0..len). Returns how many, or
+ * -errno. */
 static ssize_t ent_bytes(struct rr_share *sh, const struct rr_rx_ent *e, uint32_t at,
 			 uint8_t *dst, size_t len)
 {
+	uint32_t hdr = e->mark ? RR_RM_HDR : 0, off;
 	uint8_t mark[RR_RM_HDR];
-	size_t n = 0;
+	size_t n = 0, take;
+	int rc = 0;
 
-	if (likely(at == 0 && len >= RR_RM_HDR)) {
-		rr_rm_put(dst, e->len, true);
-		n = at = RR_RM_HDR;
-	} else if (at < RR_RM_HDR) {
-		rr_rm_put(mark, e->len, true);
-		while (at < RR_RM_HDR && n < len)
-			dst[n++] = mark[at++];
+	if (unlikely(at < e->lead)) {
+		n = rr_min(len, (size_t)(e->lead - at));
+		rc = ent_copy(sh, e, at, dst, (uint32_t)n);
+		at += (uint32_t)n;
 	}
-	if (n < len && at >= RR_RM_HDR) {
-		uint32_t off = at - RR_RM_HDR;
-		uint32_t take = (uint32_t)rr_min(len - n, (size_t)(e->len - off));
-		int rc = take ? ent_copy(sh, e, off, dst + n, take) : 0;
-
-		if (rc)
-			return rc;
+	if (likely(at == e->lead && hdr && len - n >= RR_RM_HDR)) {
+		rr_rm_put(dst + n, e->mark & ~RR_RM_LAST, e->mark & RR_RM_LAST);
+		n += RR_RM_HDR;
+		at += RR_RM_HDR;
+	} else if (at >= e->lead && at < e->lead + hdr) {
+		rr_rm_put(mark, e->mark & ~RR_RM_LAST, e->mark & RR_RM_LAST);
+		while (at < e->lead + hdr && n < len)
+			dst[n++] = mark[at++ - e->lead];
+	}
+	if (n < len && at >= e->lead + hdr && !rc) {
+		off = at - hdr;
+		take = rr_min(len - n, (size_t)(e->len - off));
+		rc = take ? ent_copy(sh, e, off, dst + n, (uint32_t)take) : 0;
 		n += take;
 	}
-	return (ssize_t)n;
+	return rc ? rc : (ssize_t)n;
 }
 
 /* How many bytes there are from `at` on of an entry that is not a whole message. */
 static size_t part_left(const struct rr_share *sh, const struct rr_rx_ent *e, uint32_t at)
 {
-	return e->from == RR_RX_HATCH ? 0 : RR_RM_HDR + e->len - sh->rx.missing - at;
+	return e->from == RR_RX_HATCH ? 0 : rr_rx_size(e) - sh->rx.missing - at;
 }
 
 /* A place in the inbound queue. */
@@ -488,7 +524,7 @@ static ssize_t fill(struct rr_share *sh, struct rx_pos *pos, uint8_t *dst, size_
 			return n ? (ssize_t)n : got;
 		n += (size_t)got;
 		pos->off += (uint32_t)got;
-		if (pos->off == RR_RM_HDR + e->len) {
+		if (pos->off == rr_rx_size(e)) {
 			if (!peek)
 				ent_release(sh, e);
 			pos->ent++;

@@ -79,6 +79,18 @@ void rr_tell_look(struct rr_share *sh, struct rr_spin_in *in)
 		atomic_store_explicit(&sh->peer_slept, slept, memory_order_relaxed);
 }
 
+bool rr_tell_peer_looks(const struct rr_share *sh)
+{
+	struct rr_peer_look p = { 0 };
+
+	if (sh->qp->ops->observe)
+		sh->qp->ops->observe(sh->qp, 0, &p);
+	if (!p.doing)
+		return true;
+	return (p.doing & RR_DOES_SPIN) && !(p.doing & RR_DOES_SLEEP) &&
+	       p.cpu != rr_cpu_here();
+}
+
 /* How much of a sleep was this end's wake-up, plus the peer's if it slept as well. Also tells
  * the peer how long our wake-ups take when nothing else delays them. */
 rr_time rr_tell_wakes(struct rr_share *sh, rr_time now, rr_time slept)

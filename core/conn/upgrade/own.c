@@ -97,7 +97,7 @@ static size_t set_aside(const struct rr_conn *c)
 
 uint32_t rr_own_caps(void)
 {
-	return RR_CAP_HATCH | RR_CAP_RING_CREDITS |
+	return RR_CAP_HATCH | RR_CAP_RING_CREDITS | RR_CAP_ADVANCES |
 	       (rr_cp->reliable_replies ? RR_CAP_RELIABLE_REPLY : 0) |
 	       (rr_cp->reverse_chunks ? RR_CAP_REVERSE_CHUNKS : 0);
 }

@@ -88,6 +88,8 @@ void rr_upgrade_agree(struct rr_share *sh, const struct rr_hello *h, enum rr_dia
 		ep->caps |= RR_CAP_REVERSE_CHUNKS;
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_RING))
 		ep->caps &= ~(uint32_t)RR_CAP_RING_CREDITS;
+	if (!rr_drv_direct(sh))
+		ep->caps &= ~(uint32_t)RR_CAP_ADVANCES;
 	ep->credits = rr_max(rr_min(ep->credits, h->credits), 1u);
 	ep->bc_credits = rr_max(rr_min(ep->bc_credits, h->bc_credits), 1u);
 	ep->max_msg = rr_max(rr_min(ep->max_msg, h->max_msg), 1024u);

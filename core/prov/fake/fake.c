@@ -222,6 +222,7 @@ static const struct rr_prov_ops fake_ops = {
 	.qp_size = fake_qp_size, .prepare = fake_prepare, .answer = fake_answer,
 	.join = fake_join, .establish = fake_establish, .disconnect = fake_disconnect,
 	.close = fake_close, .send = rr_fake_send, .send_imm = rr_fake_send_imm,
+	.send_note = rr_fake_send_note,
 	.read = rr_fake_read, .write = rr_fake_write, .expose = rr_fake_expose,
 	.invalidate = rr_fake_invalidate, .consumed = rr_fake_consumed,
 	.consume = rr_fake_consume, .poll = fake_poll, .repost = fake_repost,

@@ -86,6 +86,7 @@ void rr_fake_complete(struct rr_fake_qp *q, struct fake_wqe *w);
 int rr_fake_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		 uint32_t inv);
 int rr_fake_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_fake_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len);
 int rr_fake_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
 		 uint32_t off, uint64_t cookie);
 int rr_fake_write(struct rr_qp *qp, const void *local, uint32_t len, const struct rr_seg *seg,

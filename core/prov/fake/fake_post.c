@@ -94,6 +94,16 @@ int rr_fake_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return post(rr_fake_of(qp), &w);
 }
 
+int rr_fake_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
+{
+	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .imm = imm, .has_imm = true },
+			      .iov = { { (void *)(uintptr_t)note, len } }, .niov = 1 };
+
+	if (rr_fake_window(qp) == 0)
+		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	return post(rr_fake_of(qp), &w);
+}
+
 /* Local memory must be registered, but for `direct`, as prov.h has it. */
 static int fake_rdma(struct rr_qp *qp, enum rr_wc_op op, void *local, uint32_t len,
 		     const struct rr_seg *seg, uint32_t off, uint64_t cookie)

@@ -116,10 +116,12 @@ enum {	/* in rr_shm_slot.len, above the length */
 	RR_SHM_LEN_MASK	= (1 << 19) - 1,
 	RR_SHM_IMM	= 1 << 24,	/* arg is immediate data; no payload */
 	RR_SHM_INV	= 1 << 25,	/* arg is the receiver's handle that was invalidated */
+	RR_SHM_NOTE	= 1 << 26,	/* arg is immediate data; up to RR_PROV_NOTE bytes */
 };
 _Static_assert(RR_SHM_RECV_MAX <= RR_SHM_LEN_MASK,
 	       "a message that fills a receive has a length");
-_Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV)) == 0, "bits of their own");
+_Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV | RR_SHM_NOTE)) == 0,
+	       "bits of their own");
 
 struct rr_shm_slot {
 	_Atomic uint32_t seq;	/* rr_shm_seq(position); 0 never written */
@@ -130,6 +132,7 @@ struct rr_shm_slot {
 };
 _Static_assert(sizeof(struct rr_shm_slot) == 5 * RR_CACHELINE, "fixed width, an odd number");
 _Static_assert(RR_SHM_SHORT <= RR_SHM_RECV_MIN, "what is short fits into each receive");
+_Static_assert(RR_PROV_NOTE <= RR_SHM_SHORT, "notes are short");
 
 /* An exposed piece of the owner's mem. */
 struct rr_shm_key {

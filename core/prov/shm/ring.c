@@ -190,6 +190,22 @@ int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	return 1;
 }
 
+int rr_shm_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
+{
+	struct rr_shm *q = rr_shm_of(qp);
+	struct rr_shm_slot *s;
+	int rc = dead(q);
+
+	if (unlikely(rc))
+		return rc;
+	s = claim_slot(q, &rc);
+	if (!s)
+		return rc;
+	memcpy(s->data, note, len);
+	publish(q, s, len | RR_SHM_NOTE, imm);
+	return 1;
+}
+
 /* Always reads what the peer last said, however much room there is: while there is something
  * that we have not read, rr_shm_tx_peek() stays true and nobody could sleep. */
 uint32_t rr_shm_window(struct rr_qp *qp)
@@ -283,9 +299,11 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	__builtin_prefetch(likely(data == s->data) ? second_line(s) : data);
 	if (unlikely(data != s->data))
 		q->busy = true;
-	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV))
+	if (word & ~(uint32_t)(RR_SHM_LEN_MASK | RR_SHM_IMM | RR_SHM_INV | RR_SHM_NOTE))
 		return -EPROTO;
 	if (len > q->own.geo.recv_size || ((word & RR_SHM_IMM) && word != RR_SHM_IMM))
+		return -EPROTO;
+	if ((word & RR_SHM_NOTE) && (len > RR_PROV_NOTE || word != (len | RR_SHM_NOTE)))
 		return -EPROTO;
 	/* More messages than we have posted receives, or one over a message that we still
 	 * hold. */
@@ -294,7 +312,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 	if ((word & RR_SHM_INV) && !rr_shm_key_live(q, arg))
 		return -EPROTO;
 	*wc = (struct rr_wc){ .op = RR_WC_RECV, .cookie = i, .buf = data, .len = len };
-	if (word & RR_SHM_IMM) {
+	if (word & (RR_SHM_IMM | RR_SHM_NOTE)) {
 		wc->has_imm = true;
 		wc->imm = arg;
 	} else if (word & RR_SHM_INV) {

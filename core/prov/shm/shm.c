@@ -283,6 +283,7 @@ const struct rr_prov_ops rr_prov_shm = {
 	.close = rr_shm_close,
 	.send = rr_shm_send,
 	.send_imm = rr_shm_send_imm,
+	.send_note = rr_shm_send_note,
 	.read = rr_shm_read,
 	.write = rr_shm_write,
 	.expose = rr_shm_expose,

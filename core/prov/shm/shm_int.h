@@ -263,6 +263,7 @@ void rr_shm_place_back(void);
 int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		uint32_t inv_handle);
 int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie);
+int rr_shm_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len);
 int rr_shm_poll(struct rr_qp *qp, struct rr_wc *wc, int n);
 void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie);
 uint32_t rr_shm_window(struct rr_qp *qp);
@@ -270,8 +271,7 @@ uint32_t rr_shm_window(struct rr_qp *qp);
 bool rr_shm_rx_peek(const struct rr_shm *q);
 /* Does the peer have a receive posted, by what it last said? */
 bool rr_shm_tx_peek(const struct rr_shm *q);
-/* Is nothing of ours left in the peer's ring, by what it last said? */
-bool rr_shm_tx_idle(struct rr_shm *q);
+bool rr_shm_tx_idle(struct rr_shm *q);	/* is nothing of ours left, by what it last said? */
 
 /* --- xfer.c --- */
 int rr_shm_read(struct rr_qp *qp, void *local, uint32_t len, const struct rr_seg *seg,
