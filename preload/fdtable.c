@@ -66,7 +66,8 @@ static struct rr_sock first_socks[FIRST] __attribute__((aligned(RR_PAGE)));
 
 static _Atomic uint32_t nsocks;	/* those behind have never been used */
 
-static _Atomic uint32_t changes;	/* see rr_fdt_changes() */
+static _Atomic uint32_t changes;	/* see rr_fdt_changes() … */
+static _Atomic uint32_t losses;		/* … and rr_fdt_losses() */
 _Atomic uint32_t rr_unmet_n;
 
 /* Free list head: 1 + index in the low half; a count of changes in the high half, so that a
@@ -229,6 +230,18 @@ uint32_t rr_fdt_changes(void)
 	return atomic_load_explicit(&changes, memory_order_acquire);
 }
 
+uint32_t rr_fdt_losses(void)
+{
+	return atomic_load_explicit(&losses, memory_order_acquire);
+}
+
+/* The file of an fd is gone, or another one's. */
+static void lose(void)
+{
+	atomic_fetch_add_explicit(&losses, 1, memory_order_release);
+	rr_fdt_change();
+}
+
 enum { UNKNOWN };	/* no file has this inode */
 
 struct rr_sock *rr_sock_new(int fd)
@@ -285,9 +298,10 @@ void rr_fdt_give(int fd, struct rr_file *f)
 	}
 	atomic_fetch_add_explicit(&f->fds, 1, memory_order_relaxed);
 	was = atomic_exchange_explicit(slot, f, memory_order_acq_rel);
-	rr_fdt_change();
-	if (was)
-		vanished(was, fd);
+	if (!was)
+		return rr_fdt_change();
+	lose();
+	vanished(was, fd);
 }
 
 /* Empties fd; what was there. */
@@ -298,7 +312,7 @@ static struct rr_file *empty_slot(int fd)
 			    NULL;
 
 	if (f)
-		rr_fdt_change();
+		lose();
 	return f;
 }
 
@@ -376,7 +390,7 @@ bool rr_file_verify(struct rr_file *f, int fd)
 	bool same = rr_file_is_at(f, fd);
 
 	if (!same && slot && atomic_compare_exchange_strong(slot, &mine, NULL)) {
-		rr_fdt_change();
+		lose();
 		vanished(f, fd);
 	}
 	return same;

@@ -151,6 +151,9 @@ static inline struct rr_file *rr_fdt_peek(int fd)
  * stays the same, an fd has the file that it had. */
 uint32_t rr_fdt_changes(void);
 
+/* How often an fd has lost the file that it had. */
+uint32_t rr_fdt_losses(void);
+
 /* --- writers (serialized inside) --- */
 
 /* Counts a change that rr_fdt_changes() tells of. The functions below count their own. */

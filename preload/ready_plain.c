@@ -12,6 +12,7 @@
 
 struct plain {
 	struct rr_plainwait *wait;	/* NULL: no entry has a connection of ours */
+	uint32_t files;			/* rr_fdt_losses() before it began */
 	bool unmet;			/* one has not been met */
 	int cancel;
 };
@@ -23,21 +24,53 @@ static bool is_plain(struct plain *w, int fd)
 	bool unmet = f && rr_unmet_file(f);	/* before its connection is looked for */
 	struct rr_conn *c = rr_file_conn(f);
 
-	if (c)
-		return rr_plainwait_add(&w->wait, c);
+	if (c) {
+		if (!rr_plainwait_add(&w->wait, c))
+			return false;
+		rr_plainwait_note(w->wait, fd);
+		return true;
+	}
 	if (!unmet)
 		return !f || f->kind == RR_KIND_SOCK;
 	w->unmet = true;
 	return rr_unmet_stays(container_of(f, struct rr_sock, f));
 }
 
-/* Is it enough for all entries? */
-static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n)
+/* Is it enough for all entries? Those that a paused wait knows are not looked at; all of them
+ * have to be here. */
+static bool are_plain(struct plain *w, const struct pollfd *fds, nfds_t n, uint32_t known)
 {
-	for (nfds_t i = 0; i < n; i++)
-		if (!is_plain(w, fds[i].fd))
+	for (nfds_t i = 0; i < n; i++) {
+		if (known && rr_plainwait_knows(w->wait, fds[i].fd))
+			known--;
+		else if (!is_plain(w, fds[i].fd))
 			return false;
-	return true;
+	}
+	return !known;
+}
+
+static bool is_sure(const struct plain *w)
+{
+	return !w->wait || rr_plainwait_is_sure(w->wait);
+}
+
+/* May the thread sleep on the array as it is? An upgrade may take a connection away from the
+ * kernel while the array is read. So, if rr_plainwait_is_sure() says no, all of it is asked a
+ * second time. */
+static bool may_sleep(struct plain *w, const struct pollfd *fds, nfds_t n)
+{
+	uint32_t known;
+
+	w->files = rr_fdt_losses();
+	w->wait = rr_plainwait_resume(w->files, &known);
+	if (w->wait) {
+		if (are_plain(w, fds, n, known) && is_sure(w))
+			return true;
+		rr_plainwait_end(w->wait);
+		w->wait = NULL;
+		w->unmet = false;
+	}
+	return are_plain(w, fds, n, 0) && (is_sure(w) || are_plain(w, fds, n, 0));
 }
 
 /* Cleanup handler of a thread that is cancelled in its sleep. */
@@ -99,10 +132,8 @@ static int ask_all(struct pollfd *fds, nfds_t n, int ready)
 	return ready;
 }
 
-/* An upgrade may take a connection away from the kernel while the array is read. So, if
- * rr_plainwait_is_sure() says no, all of it is asked a second time before the sleep. RR_POLL_ON
- * also follows a sleep that was ended for the sake of idle connections, or by news that was not
- * for the app. */
+/* RR_POLL_ON also follows a sleep that was ended for the sake of idle connections, or by news
+ * that was not for the app. */
 RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
 			      const sigset_t *mask)
 {
@@ -112,14 +143,13 @@ RR_NOINLINE int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline,
 	rr_time now, until;
 
 	w.cancel = rr_cancel_off();
-	if (are_plain(&w, fds, n) &&
-	    (!w.wait || rr_plainwait_is_sure(w.wait) || are_plain(&w, fds, n))) {
+	if (may_sleep(&w, fds, n)) {
 		now = rr_now();
 		until = rr_min(deadline, rr_conn_idle(now));
 		if (w.unmet)
 			until = rr_min(until, now + RR_UNMET_MOST);
 		rc = sleep_plain(&w, fds, n, rr_left(&ts, now, until), mask);
-		rr_plainwait_end(w.wait);
+		rr_plainwait_pause(w.wait, w.files);
 		if (rc > 0)
 			rc = ask_all(fds, n, rc);
 		if (!rc && deadline && (until < deadline || rr_now() < deadline))

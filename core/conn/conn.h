@@ -294,6 +294,18 @@ bool rr_plainwait_add(struct rr_plainwait **w, const struct rr_conn *c);
  * and remove those for which it returns false. */
 bool rr_plainwait_is_sure(struct rr_plainwait *w);
 bool rr_plainwait_stays(const struct rr_conn *c);
+/* A wait of this thread, or another's, that was paused, with all that it covers: the
+ * connections at n fds. NULL: there is none, or it no longer holds good. files: see
+ * rr_plainwait_pause(). */
+struct rr_plainwait *rr_plainwait_resume(uint32_t files, uint32_t *n);
+/* The connection at fd, which is covered, need not be added again after a pause; and is that
+ * so? */
+void rr_plainwait_note(struct rr_plainwait *w, int fd);
+bool rr_plainwait_knows(const struct rr_plainwait *w, int fd);
+/* In place of rr_plainwait_end(), if all connections were noted: the thread has woken, and will
+ * perhaps wait for the same again. files changes whenever an fd may stand for another file than
+ * before; it was read before the connections were added. */
+void rr_plainwait_pause(struct rr_plainwait *w, uint32_t files);
 /* Removes c, because the kernel has reported something and c is about to be asked. */
 void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c);
 /* The thread has woken. NULL: no wait was begun. */

@@ -73,11 +73,14 @@ static inline bool rr_conn_is_carried(const struct rr_conn *c)
 }
 
 /* Is nothing of ours under way, so that the kernel alone can end it? */
+static inline bool rr_st_is_kernels(enum rr_conn_st st)
+{
+	return st == RR_S_NEW || st == RR_S_WATCH;
+}
+
 static inline bool rr_conn_is_kernels(const struct rr_conn *c)
 {
-	enum rr_conn_st st = rr_conn_st(c);
-
-	return st == RR_S_NEW || st == RR_S_WATCH;
+	return rr_st_is_kernels(rr_conn_st(c));
 }
 
 /* Has is_tcp, is_carried or what rr_conn_fds() says changed since the last call? Tests and

@@ -408,6 +408,26 @@ void rr_plainwait_end(struct rr_plainwait *w)
 		rr_plainwait_leave(w, w->of[0]);
 }
 
+/* No wait is kept. */
+struct rr_plainwait *rr_plainwait_resume(uint32_t files RR_UNUSED, uint32_t *n RR_UNUSED)
+{
+	return NULL;
+}
+
+void rr_plainwait_note(struct rr_plainwait *w RR_UNUSED, int fd RR_UNUSED)
+{
+}
+
+bool rr_plainwait_knows(const struct rr_plainwait *w RR_UNUSED, int fd RR_UNUSED)
+{
+	return false;
+}
+
+void rr_plainwait_pause(struct rr_plainwait *w, uint32_t files RR_UNUSED)
+{
+	rr_plainwait_end(w);
+}
+
 void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
 {
 	spoil_errno();

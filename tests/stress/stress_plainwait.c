@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/os.h"
 #include "core/conn/base/base.h"
@@ -16,7 +17,7 @@
 static struct rr_conn *conn[CONNS];
 static pthread_mutex_t lock[CONNS];	/* the connection's */
 static _Atomic uint32_t gone[CONNS];	/* odd: it is another's than the kernel's now */
-static _Atomic uint64_t slept, taken;
+static _Atomic uint64_t slept, again, taken;
 static atomic_bool over;
 
 static void must(bool ok, const char *what)
@@ -27,35 +28,73 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
+static void work(unsigned n)
+{
+	for (volatile unsigned i = 0; i < n; i++)
+		;
+}
+
 /* Once asleep, what it sleeps on stays. */
-static void sleep_on(struct rr_plainwait *w, const bool *mine)
+static void sleep_on(const bool *mine)
 {
 	for (int i = 0; i < 20; i++)
 		for (unsigned k = 0; k < CONNS; k++)
 			must(!mine[k] || !(atomic_load(&gone[k]) & 1), "taken from a sleeper");
-	rr_plainwait_end(w);
 	atomic_fetch_add(&slept, 1);
+}
+
+/* A wait on all of them that was paused, without a look at any. */
+static struct rr_plainwait *resumed(bool *mine)
+{
+	uint32_t n;
+	struct rr_plainwait *w = rr_plainwait_resume(0, &n);
+
+	if (!w)
+		return NULL;
+	if (n < CONNS || !rr_plainwait_is_sure(w)) {
+		rr_plainwait_end(w);
+		return NULL;
+	}
+	memset(mine, true, CONNS);
+	atomic_fetch_add(&again, 1);
+	return w;
+}
+
+static struct rr_plainwait *begun(bool *mine)
+{
+	struct rr_plainwait *w = NULL;
+
+	for (unsigned k = 0; k < CONNS; k++)
+		if ((mine[k] = rr_plainwait_add(&w, conn[k])))
+			rr_plainwait_note(w, (int)k);
+	if (!w || rr_plainwait_is_sure(w))
+		return w;
+	for (unsigned k = 0; k < CONNS; k++) {
+		if (!mine[k] || rr_plainwait_stays(conn[k]))
+			continue;
+		mine[k] = false;
+		rr_plainwait_leave(w, conn[k]);
+	}
+	return w;
 }
 
 static void *waiter(void *arg)
 {
-	while (!atomic_load(&over)) {
-		struct rr_plainwait *w = NULL;
-		bool mine[CONNS];
+	bool mine[CONNS];
 
-		for (unsigned k = 0; k < CONNS; k++)
-			mine[k] = rr_plainwait_add(&w, conn[k]);
+	while (!atomic_load(&over)) {
+		struct rr_plainwait *w = resumed(mine);
+
+		if (!w)
+			w = begun(mine);
 		if (!w)
 			continue;
-		if (!rr_plainwait_is_sure(w)) {
-			for (unsigned k = 0; k < CONNS; k++) {
-				if (!mine[k] || rr_plainwait_stays(conn[k]))
-					continue;
-				mine[k] = false;
-				rr_plainwait_leave(w, conn[k]);
-			}
-		}
-		sleep_on(w, mine);
+		sleep_on(mine);
+		if (memchr(mine, false, CONNS))
+			rr_plainwait_end(w);
+		else
+			rr_plainwait_pause(w, 0);
+		work(1000);
 	}
 	return arg;
 }
@@ -75,10 +114,13 @@ static void take(unsigned k)
 	pthread_mutex_unlock(&lock[k]);
 }
 
+/* Now and then it does nothing for a while: waits go on. */
 static void *taker(void *arg)
 {
-	for (unsigned k = 0; !atomic_load(&over); k++)
+	for (unsigned k = 0; !atomic_load(&over); k++) {
 		take(k % CONNS);
+		work(k % 7 ? 0 : 20000);
+	}
 	return arg;
 }
 
@@ -99,6 +141,6 @@ int main(void)
 	atomic_store(&over, true);
 	for (int i = 0; i <= WAITERS; i++)
 		pthread_join(t[i], NULL);
-	must(slept > 1000 && taken > 1000, "too little happened");
+	must(slept > 1000 && again > 1000 && taken > 1000, "too little happened");
 	return 0;
 }

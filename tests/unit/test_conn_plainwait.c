@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waits where of some connections the kernel has the first word: who looks for sleepers finds them, and nobody else. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -96,6 +97,149 @@ Test(conn_plainwait, an_upgrade_that_looks_meanwhile_makes_it_unsure_once)
 	w = NULL;
 	cr_assert(rr_plainwait_add(&w, c));
 	cr_assert(rr_plainwait_is_sure(w));
+	rr_plainwait_end(w);
+}
+
+/* --- between two waits --- */
+
+enum { FILES = 7 };	/* how often an fd has lost its file */
+
+/* A wait on c, which is at this fd, is over; what is kept of it may be used again. */
+static void waited(const struct rr_conn *c, int fd)
+{
+	struct rr_plainwait *w = NULL;
+
+	cr_assert(rr_plainwait_add(&w, c));
+	rr_plainwait_note(w, fd);
+	cr_assert(rr_plainwait_is_sure(w));
+	rr_plainwait_pause(w, FILES);
+}
+
+static struct rr_plainwait *resumed(void)
+{
+	uint32_t n = 0;
+	struct rr_plainwait *w = rr_plainwait_resume(FILES, &n);
+
+	cr_assert(!w || n == 1);
+	return w;
+}
+
+Test(conn_plainwait, a_paused_wait_goes_on_without_a_look)
+{
+	struct rr_conn *c = fresh(), *d = fresh();
+	struct rr_plainwait *w;
+
+	cr_assert_null(resumed(), "there is none yet");
+	waited(c, 130);
+	for (int i = 0; i < 3; i++) {
+		w = resumed();
+		cr_assert_not_null(w);
+		cr_assert(rr_plainwait_knows(w, 130));
+		cr_assert(!rr_plainwait_knows(w, 129) && !rr_plainwait_knows(w, -1) && !rr_plainwait_knows(w, 1 << 20));
+		cr_assert_null(resumed(), "one thread has it");
+		cr_assert(rr_plainwait_is_sure(w));
+		rr_plainwait_pause(w, FILES);
+	}
+	w = resumed();
+	cr_assert(rr_plainwait_has(c));
+	cr_assert(!rr_plainwait_has(d));
+	cr_assert(!rr_plainwait_is_sure(w));
+	rr_plainwait_end(w);
+	cr_assert_null(resumed());
+}
+
+Test(conn_plainwait, nobody_sleeps_on_a_paused_one)
+{
+	struct rr_conn *c = fresh();
+
+	waited(c, 3);
+	cr_assert(!rr_plainwait_has(c));
+	cr_assert_null(resumed(), "and who has looked may have taken it away");
+}
+
+Test(conn_plainwait, who_looks_while_a_wait_goes_on_is_seen)
+{
+	struct rr_conn *c = fresh();
+	struct rr_plainwait *w;
+
+	waited(c, 3);
+	w = resumed();
+	cr_assert(rr_plainwait_has(c));
+	cr_assert(!rr_plainwait_is_sure(w));
+	cr_assert(!rr_plainwait_stays(c));
+	rr_plainwait_end(w);
+}
+
+Test(conn_plainwait, with_a_file_less_it_is_over)
+{
+	struct rr_conn *c = fresh();
+	uint32_t n;
+
+	waited(c, 3);
+	cr_assert_null(rr_plainwait_resume(FILES + 1, &n));
+	cr_assert_null(resumed());
+	cr_assert(!rr_plainwait_has(c));
+}
+
+Test(conn_plainwait, with_a_connection_that_is_no_longer_the_kernels_it_is_over)
+{
+	struct rr_conn *c = fresh(), *d = fresh();
+
+	waited(c, 3);
+	rr_conn_turn(d, RR_S_WATCH);
+	rr_plainwait_pause(resumed(), FILES);
+	rr_conn_turn(d, RR_S_TCP);
+	cr_assert_null(resumed());
+}
+
+Test(conn_plainwait, and_with_one_that_has_something_to_tell, .init = setup, .fini = teardown)
+{
+	int low = 2;
+
+	waited(fresh(), 3);
+	rr_conn_setopt(p.server.c, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+	cr_assert_null(resumed());
+	waited(fresh(), 3);
+	rr_conn_keep_error(p.server.c, EPIPE);
+	cr_assert_null(resumed());
+}
+
+Test(conn_plainwait, what_is_beyond_the_table_is_not_kept)
+{
+	struct rr_conn *c = fresh();
+
+	waited(c, 1 << 20);
+	cr_assert_null(resumed());
+	cr_assert(!rr_plainwait_has(c));
+}
+
+Test(conn_plainwait, another_wait_begins_anew)
+{
+	struct rr_conn *c = fresh(), *d = fresh();
+	struct rr_plainwait *w = NULL;
+
+	waited(c, 3);
+	cr_assert(rr_plainwait_add(&w, d));
+	cr_assert(!rr_plainwait_knows(w, 3));
+	cr_assert(!rr_plainwait_has(c));
+	cr_assert(rr_plainwait_has(d));
+	rr_plainwait_end(w);
+}
+
+Test(conn_plainwait, each_fd_counts_once)
+{
+	struct rr_conn *c = fresh();
+	struct rr_plainwait *w = NULL;
+	uint32_t n;
+
+	for (int i = 0; i < 6; i++) {
+		cr_assert(rr_plainwait_add(&w, c));
+		rr_plainwait_note(w, 60 + i % 3 * 63);
+	}
+	rr_plainwait_pause(w, FILES);
+	w = rr_plainwait_resume(FILES, &n);
+	cr_assert_not_null(w);
+	cr_assert_eq(n, 3);
 	rr_plainwait_end(w);
 }
 
@@ -224,7 +368,7 @@ Test(conn_plainwait, a_forked_child_sleeps_nowhere)
 	pid = fork();
 	if (pid == 0) {
 		rr_conn_fork_child();
-		_exit(rr_plainwait_has(c));
+		_exit(rr_plainwait_has(c) || resumed());
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert_eq(status, 0);

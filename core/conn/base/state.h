@@ -4,6 +4,7 @@
 
 /* A connection of this process, and the state that it is in. */
 
+#include "core/conn/base/plainwait.h"
 #include "core/conn/base/price.h"
 #include "core/conn/base/share.h"
 #include "core/conn/face.h"
@@ -137,6 +138,7 @@ static inline void rr_conn_has_word(struct rr_conn *c)
 {
 	/* Pairs with the acquire in rr_plainwait_stays(). */
 	atomic_store_explicit(&c->own_word, true, memory_order_release);
+	rr_plainwait_stir();
 }
 
 /* Does the app's call on fd go to the kernel because a relay uses the connection? The relay
@@ -160,6 +162,8 @@ static inline void rr_conn_turn(struct rr_conn *c, enum rr_conn_st st)
 {
 	/* Pairs with the acquire in rr_conn_st(). */
 	atomic_store_explicit(&c->face.state, st, memory_order_release);
+	if (!rr_st_is_kernels(st))
+		rr_plainwait_stir();
 	rr_conn_set_changed(c);
 }
 
