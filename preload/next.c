@@ -70,7 +70,7 @@ static const struct link_map *objects_behind(void)
 }
 
 /* libc changes most objects' pointers into addresses, but not all. */
-static const void *pointer(const struct link_map *m, ElfW(Addr) p)
+static const void *pointer(const struct link_map *m, uintptr_t p)
 {
 	return (const void *)(p < m->l_addr ? p + m->l_addr : p);
 }

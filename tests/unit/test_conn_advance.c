@@ -373,6 +373,29 @@ Test(conn_advance, memory_comes_back_when_nobody_answers)
 	cr_assert(rr_conn_is_carried(p.client.c) && rr_conn_is_carried(p.server.c));
 }
 
+/* A peer may take a key back by itself, of the piece or of the message. */
+Test(conn_advance, a_key_less)
+{
+	for (int which = 0; which < 2; which++) {
+		struct rr_buf *b;
+		uint32_t other;
+		size_t n;
+
+		carried();
+		n = rr_test_call(out, 2, 100000, 2);
+		cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
+		b = p.client.c->share->pool.buf;
+		while (!b->nkeys)
+			b++;
+		cr_assert(b->early == 1 && b->nkeys == 2);
+		other = b->key[!which];
+		rr_expose_key_gone(p.client.c->share, b->key[which]);
+		cr_assert(b->early == (uint32_t)which && b->nkeys == 1 && b->key[0] == other);
+		teardown();
+		setup();
+	}
+}
+
 static struct rr_prov_ops some_notes;
 static int (*real_note)(struct rr_qp *, uint32_t, const void *, uint32_t);
 static int notes_left;

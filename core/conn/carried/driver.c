@@ -599,29 +599,28 @@ static bool stash_one(struct rr_share *sh, struct rr_rx_ent *e)
 	return true;
 }
 
-/* How many entries the i-th message has that the app has yet to read; 0: it is not complete, or
- * there is none. */
-static uint32_t entries_from(struct rr_share *sh, uint32_t i)
+/* The last of the *n entries of the message that begins with the ith. NULL: it is not complete,
+ * or there is none. */
+static const struct rr_rx_ent *message_at(struct rr_share *sh, uint32_t i, uint32_t *n)
 {
 	const struct rr_rx_ent *e;
-	uint32_t n = 0;
 
-	while ((e = rr_rx_nth(sh, i + n++)))
-		if (e->piece != RR_PIECE_MORE)
-			return n;
-	return 0;
+	*n = 0;
+	do
+		e = rr_rx_nth(sh, i + (*n)++);
+	while (e && e->piece == RR_PIECE_MORE);
+	return e;
 }
 
 /* The same for a message of n entries, the pieces first: they lie in memory that the peer keeps
  * for the last one. */
 static bool stash_message(struct rr_share *sh, uint32_t i, uint32_t n)
 {
-	for (; n; i++, n--) {
-		struct rr_rx_ent *e = rr_rx_nth(sh, i);
+	struct rr_rx_ent *e;
 
+	for (; n && (e = rr_rx_nth(sh, i)); i++, n--)
 		if (!e->stashed && !stash_one(sh, e))
 			return false;
-	}
 	return true;
 }
 
@@ -636,10 +635,10 @@ static bool stash_message(struct rr_share *sh, uint32_t i, uint32_t n)
  * done_timeout_s. */
 void rr_drv_stash(struct rr_share *sh, rr_time now)
 {
+	const struct rr_rx_ent *e;
 	uint32_t n;
 
-	for (uint32_t i = 0; (n = entries_from(sh, i)); i += n) {
-		const struct rr_rx_ent *e = rr_rx_nth(sh, i + n - 1);
+	for (uint32_t i = 0; (e = message_at(sh, i, &n)); i += n) {
 		bool slot = (e->from == RR_FROM_RECV || e->from == RR_FROM_PULL) &&
 			    rr_rx_is_crowded(sh);
 		bool stale = e->from == RR_FROM_PULL && e->reply && now - e->since > STALE_PULL;
@@ -652,9 +651,10 @@ void rr_drv_stash(struct rr_share *sh, rr_time now)
 
 void rr_drv_stash_first(struct rr_share *sh)
 {
-	uint32_t n = entries_from(sh, 0);
+	uint32_t n;
+	const struct rr_rx_ent *e = message_at(sh, 0, &n);
 
-	if (n && rr_rx_nth(sh, n - 1)->from == RR_FROM_PULL)
+	if (e && e->from == RR_FROM_PULL)
 		stash_message(sh, 0, n);
 }
 

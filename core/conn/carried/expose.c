@@ -54,10 +54,14 @@ void rr_expose_key_gone(struct rr_share *sh, uint32_t handle)
 		struct rr_buf *b = &sh->pool.buf[i];
 
 		for (uint32_t k = 0; k < b->nkeys; k++) {
-			if (b->key[k] == handle) {
-				b->key[k] = b->key[--b->nkeys];
-				return;
+			if (b->key[k] != handle)
+				continue;
+			if (k < b->early) {	/* they stay in front */
+				b->key[k] = b->key[--b->early];
+				k = b->early;
 			}
+			b->key[k] = b->key[--b->nkeys];
+			return;
 		}
 	}
 }

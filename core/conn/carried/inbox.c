@@ -189,10 +189,9 @@ static bool take_up_all(struct rr_share *sh)
 	if (all->len < h->len || all->len > sh->ep.max_msg || (h->len && all->xid != h->xid) ||
 	    (all->mark & ~RR_RM_LAST) > ~RR_RM_LAST - all->len)
 		return false;
-	for (uint32_t i = 0, at = 0; i < all->nsegs; at += all->seg[i++].length) {
-		if (h->len - at < all->seg[i].length && !take_up(sh, &all->seg[i], at))
+	for (uint32_t i = 0, at = 0; i < all->nsegs; at += all->seg[i++].length)
+		if (!take_up(sh, &all->seg[i], at))
 			return false;
-	}
 	return h->left == (all->mark & ~RR_RM_LAST);
 }
 
