@@ -440,13 +440,14 @@ static void several_threads_are_at_the_first_write(void)
  * chance of that. */
 static void the_connection_is_older_than_the_threads(void)
 {
-	for (unsigned i = 0; i < 100; i++) {
+	/* With TSan a process has two threads from the start, and those that a forked child makes run as it suits them. */
+	for (int i = 0; i < (P_TSAN ? 0 : 100); i++) {
 		pid_t pid = fork();
 		int st;
 
 		if (!pid) {
 			alarm(P_LIMIT / 2);
-			at_the_first_write(i % 4 * 50);
+			at_the_first_write((unsigned)i % 4 * 50);
 			_exit(0);
 		}
 		CHECK(pid > 0 && waitpid(pid, &st, 0) == pid);
