@@ -36,14 +36,15 @@ struct rr_plainwait {
 	uint32_t stirs;			/* rr_plainwait_stirs when the wait began */
 	uint32_t first, end;		/* rows in use; end 0: none */
 	uint32_t files;			/* see rr_plainwait_pause() */
-	uint32_t nfds, words;		/* in fds, and words that are in use */
-	bool forgets;			/* there are others */
-	uint64_t fds[FDS / 64];
+	/* fds in its entry of fdbits, and words there that are in use */
+	uint32_t nfds, words;
+	bool forgets;			/* it covers others, too */
 };
 
 static struct rr_plainwait waits[WAITS];
 /* The bits of a wait are written by its own thread only. */
 static _Atomic uint64_t bits[ROWS][WAITS];
+static uint64_t fdbits[WAITS][FDS / 64];
 _Atomic uint32_t rr_plainwait_stirs;
 
 /* Only the thread that owns w calls this. */
@@ -61,7 +62,7 @@ static void clear(struct rr_plainwait *w)
 	for (uint32_t row = w->first; row < w->end; row++)
 		atomic_store_explicit(&bits[row][w - waits], 0, memory_order_release);
 	w->end = 0;
-	memset(w->fds, 0, w->words * sizeof(w->fds[0]));
+	memset(fdbits[w - waits], 0, w->words * sizeof(fdbits[0][0]));
 	w->nfds = w->words = 0;
 	w->forgets = false;
 }
@@ -180,7 +181,7 @@ void rr_plainwait_note(struct rr_plainwait *w, int fd)
 		return;
 	}
 	w->nfds += !rr_plainwait_knows(w, fd);
-	w->fds[word] |= UINT64_C(1) << fd % 64;
+	fdbits[w - waits][word] |= UINT64_C(1) << fd % 64;
 	w->words = rr_max(w->words, word + 1);
 }
 
@@ -188,7 +189,7 @@ bool rr_plainwait_knows(const struct rr_plainwait *w, int fd)
 {
 	uint32_t word = (uint32_t)fd / 64;
 
-	return word < w->words && w->fds[word] >> fd % 64 & 1;
+	return word < w->words && fdbits[w - waits][word] >> fd % 64 & 1;
 }
 
 void rr_plainwait_leave(struct rr_plainwait *w, const struct rr_conn *c)
