@@ -7,12 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/enter.h"
-#include "core/prov/shm/shm_int.h"
 #include "core/wire/advance.h"
 #include "tests/unit/advances.h"
+#include "tests/unit/copies.h"
 
 TestSuite(conn_advance_hatch, .init = setup, .fini = teardown, .timeout = 60);
 
@@ -223,34 +222,13 @@ Test(conn_advance_hatch, nothing_is_read_twice)
 	reads(out + RR_RM_HDR + PIECE, 50000);
 }
 
-static struct rr_shm *client_shm(void)
-{
-	return container_of(p.client.c->share->qp, struct rr_shm, qp);
-}
-
-/* A key to the client's memory. */
-static uint32_t a_key(void)
-{
-	for (uint32_t i = 0; i < RR_SHM_KEYS; i++)
-		if (client_shm()->key[i].live)
-			return client_shm()->key[i].handle;
-	cr_assert_fail("there is none");
-	return 0;
-}
-
 /* Two calls, and a reply to the first that waits: the server claims that it still copies that call. Its length. */
 static size_t a_reply_waits(void)
 {
 	size_t n;
-	uint32_t key;
 
-	carried();
-	n = rr_test_call(out, 2, 100000, 2);
-	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
-	key = a_key();
-	reads(out, n);
+	call_is_held();
 	one_way(&p.client, &p.server, rr_test_call(out, 3, 10, 1));
-	atomic_store(&client_shm()->own.ctl->accessing, key);
 	n = rr_test_reply(out, 2, 60000, 1);
 	put(&p.server, 0, n);
 	return n;
@@ -271,7 +249,7 @@ Test(conn_advance_hatch, a_client_that_waits_takes_up_all_of_it)
 	rr_drv_progress(p.client.c->share);
 	cr_assert_eq(counted(&p.client, RR_C_advances_received), of_first);
 
-	atomic_store(&client_shm()->own.ctl->accessing, 0);
+	copies(&p.client, 0);
 	cr_assert_eq(rr_end_recv_record(&p.client, &p.server, in, sizeof(in)), (ssize_t)first - RR_RM_HDR);
 	cr_assert_eq(rr_end_send(&p.server, &p.client, out + 200000, n - 200000), (ssize_t)(n - 200000));
 	len = rr_end_recv_record(&p.client, &p.server, in, sizeof(in));

@@ -10,34 +10,9 @@
 #include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/conn/enter.h"
-#include "core/prov/shm/shm_int.h"
-#include "tests/unit/conn_pair.h"
+#include "tests/unit/copies.h"
 
 TestSuite(conn_fence, .init = setup, .fini = teardown, .timeout = 60);
-
-static struct rr_shm *shm_of(const struct rr_end *e)
-{
-	return container_of(e->c->share->qp, struct rr_shm, qp);
-}
-
-/* e's peer writes it: that it copies under handle, one of e's; 0 that it does no more. */
-static void copies(const struct rr_end *e, uint32_t handle)
-{
-	atomic_store(&shm_of(e)->own.ctl->accessing, handle);
-}
-
-/* The key to e's message: the last one that was given out. The other was for what could be read of it earlier. */
-static uint32_t key_of(const struct rr_end *e)
-{
-	const struct rr_shm *q = shm_of(e);
-	uint32_t last = 0;
-
-	cr_assert_eq(q->key_live, 2);
-	for (uint32_t i = 0; i < RR_SHM_KEYS; i++)
-		if (q->key[i].live && q->key[i].handle >> RR_SHM_KEY_BITS > last >> RR_SHM_KEY_BITS)
-			last = q->key[i].handle;
-	return last;
-}
 
 static long sleeps(void)
 {
@@ -158,15 +133,8 @@ Test(conn_fence, a_client_that_copies_and_is_gone_keeps_nothing)
 static size_t answered_and_held(void)
 {
 	size_t n;
-	uint32_t key;
 
-	carried();
-	n = rr_test_call(out, 2, 100000, 2);
-	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
-	key = key_of(&p.client);
-	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
-	cr_assert_eq(memcmp(in, out, n), 0);
-	copies(&p.client, key);
+	call_is_held();
 	n = rr_test_reply(out, 2, 100, 3);
 	cr_assert_eq(rr_end_send(&p.server, NULL, out, n), (ssize_t)n);
 	return n;
@@ -220,18 +188,11 @@ static size_t long_reply(uint32_t xid, size_t at)
 /* The client is told of their pieces: of those of the next one, too, while the first one waits. */
 Test(conn_fence, so_do_long_ones)
 {
-	size_t n, total = 0;
-	uint32_t key = 0;
+	size_t total = 0;
 
-	carried();
-	for (uint32_t xid = 2; xid < 6; xid++) {
-		n = rr_test_call(out, xid, xid == 2 ? 100000 : 10, xid);
-		cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
-		if (xid == 2)
-			key = key_of(&p.client);
-		cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
-	}
-	copies(&p.client, key);
+	call_is_held();
+	for (uint32_t xid = 3; xid < 6; xid++)
+		one_way(&p.client, &p.server, rr_test_call(out, xid, 10, xid));
 	for (uint32_t xid = 2; xid < 6; xid++) {
 		total += long_reply(xid, total);
 		rr_drv_progress(p.client.c->share);

@@ -432,22 +432,23 @@ void rr_drv_drain(struct rr_share *sh)
 		rr_drv_lost(sh);
 }
 
-int rr_drv_say(struct rr_share *sh, uint32_t imm)
+/* A Send of the connection's own has been posted, if rc is not negative: the engine counts its
+ * own only. */
+static int said_own(struct rr_share *sh, int rc)
 {
-	int rc = sh->qp->ops->send_imm(sh->qp, imm, 0);
-
-	if (rc >= 0)	/* the engine counts its own Sends only */
+	if (rc >= 0)
 		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
 	return rc;
 }
 
+int rr_drv_say(struct rr_share *sh, uint32_t imm)
+{
+	return said_own(sh, sh->qp->ops->send_imm(sh->qp, imm, 0));
+}
+
 int rr_drv_say_more(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len)
 {
-	int rc = sh->qp->ops->send_note(sh->qp, imm, note, len);
-
-	if (rc >= 0)
-		rr_eng_window(sh->eng, sh->qp->ops->window(sh->qp));
-	return rc;
+	return said_own(sh, sh->qp->ops->send_note(sh->qp, imm, note, len));
 }
 
 int rr_drv_hint(struct rr_share *sh, uint32_t imm, const void *note, uint32_t len)

@@ -72,16 +72,21 @@ uint32_t rr_fake_window(struct rr_qp *qp)
 	return q->peer->nposted > queued ? q->peer->nposted - queued : 0;
 }
 
+static int post_message(struct rr_qp *qp, struct fake_wqe *w)
+{
+	if (rr_fake_window(qp) == 0)
+		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
+	return post(rr_fake_of(qp), w);
+}
+
 int rr_fake_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t cookie,
 		 uint32_t inv)
 {
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .inv_handle = inv } };
 
-	if (rr_fake_window(qp) == 0)
-		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
 	for (; w.niov < niov && w.niov < FAKE_IOVS; w.niov++)
 		w.iov[w.niov] = iov[w.niov];
-	return post(rr_fake_of(qp), &w);
+	return post_message(qp, &w);
 }
 
 int rr_fake_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
@@ -89,9 +94,7 @@ int rr_fake_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .cookie = cookie, .imm = imm,
 				      .has_imm = true } };
 
-	if (rr_fake_window(qp) == 0)
-		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
-	return post(rr_fake_of(qp), &w);
+	return post_message(qp, &w);
 }
 
 int rr_fake_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
@@ -99,9 +102,7 @@ int rr_fake_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t
 	struct fake_wqe w = { .wc = { .op = RR_WC_SEND, .imm = imm, .has_imm = true },
 			      .iov = { { (void *)(uintptr_t)note, len } }, .niov = 1 };
 
-	if (rr_fake_window(qp) == 0)
-		return rr_fake_lost(rr_fake_of(qp)) ? -ECONNRESET : -EAGAIN;
-	return post(rr_fake_of(qp), &w);
+	return post_message(qp, &w);
 }
 
 /* Local memory must be registered, but for `direct`, as prov.h has it. */

@@ -174,25 +174,10 @@ int rr_shm_send(struct rr_qp *qp, const struct iovec *iov, int niov, uint64_t co
 	return 1;
 }
 
-int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+/* Immediate data, with a few bytes or none. */
+static int send_with_imm(struct rr_shm *q, uint32_t kind, uint32_t imm, const void *note,
+			 uint32_t len)
 {
-	struct rr_shm *q = rr_shm_of(qp);
-	struct rr_shm_slot *s;
-	int rc = dead(q);
-
-	(void)cookie;
-	if (unlikely(rc))
-		return rc;
-	s = claim_slot(q, &rc);
-	if (!s)
-		return rc;
-	publish(q, s, RR_SHM_IMM, imm);
-	return 1;
-}
-
-int rr_shm_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
-{
-	struct rr_shm *q = rr_shm_of(qp);
 	struct rr_shm_slot *s;
 	int rc = dead(q);
 
@@ -202,8 +187,19 @@ int rr_shm_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t 
 	if (!s)
 		return rc;
 	memcpy(s->data, note, len);
-	publish(q, s, len | RR_SHM_NOTE, imm);
+	publish(q, s, len | kind, imm);
 	return 1;
+}
+
+int rr_shm_send_imm(struct rr_qp *qp, uint32_t imm, uint64_t cookie)
+{
+	(void)cookie;
+	return send_with_imm(rr_shm_of(qp), RR_SHM_IMM, imm, "", 0);
+}
+
+int rr_shm_send_note(struct rr_qp *qp, uint32_t imm, const void *note, uint32_t len)
+{
+	return send_with_imm(rr_shm_of(qp), RR_SHM_NOTE, imm, note, len);
 }
 
 /* Always reads what the peer last said, however much room there is: while there is something
