@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds out whether pointers of the app lead to readable memory, without touching it. The
- * kernel is asked by rt_sigprocmask() with an operation that does not exist: it copies the
- * signal set in (EFAULT if it cannot) before it refuses the operation (EINVAL). So nothing
- * changes and no byte leaves the process; a sandbox that lets a libc program run at all allows
- * this call. */
+/* Finds out whether pointers of the app lead to memory, without touching it.
+ *
+ * Of any memory the kernel is asked by rt_sigprocmask() with an operation that does not exist:
+ * it copies the signal set in (EFAULT if it cannot) before it refuses the operation (EINVAL).
+ * So nothing changes and no byte leaves the process; a sandbox that lets a libc program run at
+ * all allows this call.
+ *
+ * Of the first thread's stack it is known: everything between a frame that runs and what the
+ * kernel has put above the first one is there, and is the process's to write. */
 #include "preload/appmem.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 enum { SET = 8, NO_WAY = -1 };	/* bytes of the kernel's signal set; an operation that
@@ -40,4 +46,29 @@ bool rr_appmem_readable(const struct iovec *iov, int n)
 		i++;
 	errno = saved;
 	return i >= n;
+}
+
+/* How far a frame may be from the top to be one of this stack for certain. The kernel leaves
+ * more room than this below the stack before anything else is mapped. */
+#define DEEPEST	((uintptr_t)1 << 20)
+
+/* The kernel puts the name of the program above all frames. 0: unknown. */
+static uintptr_t stack_top(void)
+{
+	static _Atomic uintptr_t known;
+	uintptr_t top = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (unlikely(!top)) {
+		top = (uintptr_t)getauxval(AT_EXECFN);
+		atomic_store_explicit(&known, top, memory_order_relaxed);
+	}
+	return top;
+}
+
+bool rr_appmem_is_on_stack(const void *p, size_t len)
+{
+	const uintptr_t at = (uintptr_t)p, frame = (uintptr_t)__builtin_frame_address(0);
+	const uintptr_t top = stack_top();
+
+	return at > frame && at < top && top - frame <= DEEPEST && len <= top - at;
 }

@@ -26,4 +26,8 @@ static inline bool rr_bad_ptr(const void *p)
  * which a piece begins or ends; errno is left alone. */
 bool rr_appmem_readable(const struct iovec *iov, int n);
 
+/* Are these len bytes certainly memory of the stack that the process has begun with, above the
+ * caller's own frame? Then they can be read and written. Touches nothing and asks nobody. */
+bool rr_appmem_is_on_stack(const void *p, size_t len);
+
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options, names and other properties of an fd: fcntl(), ioctl(), getsockopt(), setsockopt(),
  * getsockname(), getpeername(). The kernel answers almost all of them, since the fd is its TCP
- * socket; this file adds what the kernel cannot know of a carried or native connection. */
+ * socket; this file adds what the kernel cannot know of a carried or native connection, and
+ * spares a system call where the answer is known and cannot change. */
 
 #include "preload/wrap.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "preload/appmem.h"
@@ -72,8 +74,29 @@ static int take_error(struct rr_conn *c, int fd, void *val, socklen_t *len)
 	return 0;
 }
 
+/* Can the answer, of so many bytes, be written where the app wants it, without the kernel? It
+ * takes a length for a signed one. */
+static bool may_give(const void *to, const socklen_t *len, socklen_t size)
+{
+	return rr_appmem_is_on_stack(len, sizeof(*len)) && *len >= size && *len <= INT_MAX &&
+	       rr_appmem_is_on_stack(to, size);
+}
+
+/* SO_TYPE. What is in the fd table was made, or accepted, as a stream. */
+static bool give_type(int fd, void *val, socklen_t *len)
+{
+	struct rr_sock *so = rr_fdt_sock(fd);
+	bool may = so && may_give(val, len, sizeof(int)) && rr_sock_check(so, fd);
+
+	if (may)
+		give_int(SOCK_STREAM, val, len);
+	if (so)
+		rr_file_put(&so->f);
+	return may;
+}
+
 /* SO_ERROR and the options that we use ourselves are answered for the connection. */
-int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+static int get_option_at(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct rr_sock *so;
 	bool error = level == SOL_SOCKET && name == SO_ERROR;
@@ -90,6 +113,14 @@ int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 	if (c)
 		rr_file_put(&so->f);
 	return rc;
+}
+
+/* libtirpc asks for the type of each connection, its server twice. */
+int rr_wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	bool type = level == SOL_SOCKET && name == SO_TYPE;
+
+	return type && give_type(fd, val, len) ? 0 : get_option_at(fd, level, name, val, len);
 }
 
 /* Is val memory, if we need what is there? The kernel says what is wrong if it is not. */
@@ -136,6 +167,20 @@ static struct rr_sock *named_at(int fd)
 	return NULL;
 }
 
+/* getsockname() of so, whose own address the kernel has told before: it stays the same while it
+ * is connected. */
+static bool give_name(struct rr_sock *so, struct sockaddr *addr, socklen_t *len)
+{
+	struct sockaddr_in6 own;
+	socklen_t n = rr_unmet_is(so) ? rr_unmet_name(so, &own) : 0;
+
+	if (!n || !may_give(addr, len, n))
+		return false;
+	memcpy(addr, &own, n);
+	*len = n;
+	return true;
+}
+
 /* getsockname(), or getpeername() with peer. The kernel knows a native connection by loopback
  * addresses only, so core/conn answers for it. For any other connection core/conn keeps what
  * the kernel has said, to tell the peer (it may be behind a proxy). */
@@ -147,7 +192,7 @@ static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 	socklen_t room = so ? *len : 0;
 	int rc = 0;
 
-	if (!c || !rr_conn_name(c, peer, addr, len))
+	if (c ? !rr_conn_name(c, peer, addr, len) : !so || peer || !give_name(so, addr, len))
 		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
 	if (so && !rc && *len <= room)
 		rr_sock_hears(so, peer, addr, *len);

@@ -166,6 +166,15 @@ void rr_unmet_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, 
 	past->given &= !peer;
 }
 
+/* A client's socket may be connected once more. */
+socklen_t rr_unmet_name(struct rr_sock *so, struct sockaddr_in6 *own)
+{
+	const struct rr_conn_passed *past = &so->unmet.past;
+
+	*own = past->end[0];
+	return past->server ? past->len[0] : 0;
+}
+
 /* --- what is read ------------------------------------------------------------------------- */
 
 /* A filter that allows the app's own call may refuse ours: then all are the app's. */

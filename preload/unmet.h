@@ -63,6 +63,8 @@ static inline void rr_unmet_gone(struct rr_sock *so)
 
 /* The kernel has told the app an address of it. */
 void rr_unmet_hears(struct rr_sock *so, bool peer, const struct sockaddr *addr, socklen_t len);
+/* Our own address, if it is a server's and has been told. Returns its length, or 0. */
+socklen_t rr_unmet_name(struct rr_sock *so, struct sockaddr_in6 *own);
 /* Meets each that there is: the process forks. */
 void rr_unmet_meet_all(void);
 

@@ -98,13 +98,14 @@ static socklen_t *volatile wild = (socklen_t *)1;
 static void pointers_to_no_memory(int fd, bool streams)
 {
 	void *none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	static const struct { int name, value; } opt[] = { { SO_ERROR, 0 }, { SO_RCVLOWAT, 1 } };
+	const struct { int name, value; } opt[] = { { SO_ERROR, 0 }, { SO_RCVLOWAT, 1 },
+						    { SO_TYPE, streams ? SOCK_STREAM : SOCK_DGRAM } };
 	struct sockaddr_storage a;
-	socklen_t len = sizeof(int);
+	socklen_t len = sizeof(int), room = sizeof(a);
 	int v, file = open("/proc/self/exe", O_RDONLY);
 
 	CHECK(none != MAP_FAILED && file >= 0);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		CHECK_ERR(getsockopt(fd, SOL_SOCKET, opt[i].name, &v, none), EFAULT);
 		CHECK_ERR(getsockopt(fd, SOL_SOCKET, opt[i].name, none, &len), EFAULT);
 		CHECK_EQ(len, sizeof(int));
@@ -115,6 +116,11 @@ static void pointers_to_no_memory(int fd, bool streams)
 	CHECK_ERR(sendfile(fd, file, none, 1), EFAULT);
 	CHECK_ERR(sendfile64(fd, file, none, 1), EFAULT);
 	CHECK_ERR(getsockname(fd, (struct sockaddr *)&a, wild), EFAULT);
+	for (int i = 0; i < 2; i++) {
+		CHECK_ERR(getsockname(fd, none, &room), EFAULT);
+		room = sizeof(a);
+		CHECK_EQ(getsockname(fd, (struct sockaddr *)&a, &room), 0);
+	}
 	if (streams)
 		CHECK_ERR(getpeername(fd, (struct sockaddr *)&a, wild), EFAULT);
 	CHECK_EQ(munmap(none, 4096) | close(file), 0);

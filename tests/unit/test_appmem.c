@@ -4,9 +4,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -113,4 +116,67 @@ Test(appmem, no_signal_is_blocked_or_let_in_whatever_is_there)
 		for (int sig = 1; sig < 32; sig++)
 			cr_assert_eq(sigismember(&is, sig), sig == SIGUSR1, "%d %d", i, sig);
 	}
+}
+
+/* --- the stack --- */
+
+static char in_data[8];
+
+Test(appmem, what_lies_above_a_frame_is_its_stacks)
+{
+	char local[8], *end = (char *)getauxval(AT_EXECFN);
+
+	errno = EXDEV;
+	cr_assert(rr_appmem_is_on_stack(local, sizeof(local)) && rr_appmem_is_on_stack(local, 0));
+	cr_assert(rr_appmem_is_on_stack(end - 1, 1) && rr_appmem_is_on_stack(local, (size_t)(end - local)));
+	cr_assert_not(rr_appmem_is_on_stack(end - 1, 2), "beyond the top");
+	cr_assert_not(rr_appmem_is_on_stack(end, 0) || rr_appmem_is_on_stack(end, 1));
+	cr_assert_not(rr_appmem_is_on_stack(local, SIZE_MAX), "it goes round");
+	cr_assert_not(rr_appmem_is_on_stack(local - size, 1) || rr_appmem_is_on_stack(local - 64 * size, 1), "below");
+	cr_assert(errno == EXDEV && !asked);
+}
+
+Test(appmem, other_memory_is_not_the_stacks)
+{
+	char *heap = calloc(1, 8);
+
+	cr_assert_not(rr_appmem_is_on_stack(heap, 8) || rr_appmem_is_on_stack(in_data, 8) || rr_appmem_is_on_stack(page, 8));
+	cr_assert_not(rr_appmem_is_on_stack(NULL, 8) || rr_appmem_is_on_stack((void *)UINTPTR_MAX, 8));
+	free(heap);
+}
+
+/* What a thread has is above the frames of others, too. */
+static void *on_anothers(void *top)
+{
+	char local[8] = "";
+
+	cr_assert_not(rr_appmem_is_on_stack(local, 8), "its own");
+	cr_assert_not(rr_appmem_is_on_stack(top, 1), "the first thread's");
+	return NULL;
+}
+
+Test(appmem, another_threads_stack_is_not_known)
+{
+	char local[8];
+	pthread_t t;
+
+	cr_assert_eq(pthread_create(&t, NULL, on_anothers, local), 0);
+	pthread_join(t, NULL);
+}
+
+static bool deep(size_t room)
+{
+	char volatile below[room];
+	bool known;
+
+	below[0] = 0;
+	known = rr_appmem_is_on_stack((const void *)below, 1);
+	below[room - 1] = 0;
+	return known;
+}
+
+Test(appmem, a_frame_far_from_the_top_may_be_anothers)
+{
+	cr_assert(deep(64 * size));
+	cr_assert_not(deep(256 * size));
 }

@@ -169,6 +169,68 @@ Test(call_props, an_option_that_the_library_uses_itself_is_what_the_app_has_set)
 	cr_assert(v == SOCK_STREAM && opt.calls == 2);
 }
 
+static int asked_kernel;
+
+static int counted_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	asked_kernel++;
+	return getsockopt(fd, level, name, val, len);
+}
+
+/* What type at.fd has; len is what is passed, and what is left. */
+static int type_of(int fd, socklen_t *len)
+{
+	int v = -1;
+
+	errno = MINE;
+	assert_said(rr_wrap_getsockopt(fd, SOL_SOCKET, SO_TYPE, &v, len), 0);
+	return v;
+}
+
+Test(call_props, the_type_of_what_is_known_is_said_without_the_kernel)
+{
+	socklen_t len = sizeof(int);
+
+	rr_real.getsockopt = counted_getsockopt;
+	cr_assert_eq(type_of(at.fd, &len), SOCK_STREAM);
+	cr_assert(len == sizeof(int) && !asked_kernel);
+	len = 100;
+	cr_assert_eq(type_of(at.fd, &len), SOCK_STREAM);
+	cr_assert(len == sizeof(int) && !asked_kernel && at.so->f.refs == 1);
+	cr_assert_eq(type_of(at.peer, &len), SOCK_STREAM);
+	cr_assert_eq(asked_kernel, 1, "nobody knows it");
+}
+
+Test(call_props, the_kernel_says_the_type_where_it_may_refuse)
+{
+	static int elsewhere = -1;
+	int v = -1;
+	socklen_t len = 2;
+
+	rr_real.getsockopt = counted_getsockopt;
+	cr_assert_eq((uint16_t)type_of(at.fd, &len), SOCK_STREAM);
+	cr_assert(len == 2 && asked_kernel == 1, "it is cut");
+	len = (socklen_t)-1;
+	assert_said(rr_wrap_getsockopt(at.fd, SOL_SOCKET, SO_TYPE, &v, &len), -EINVAL);
+	len = sizeof(v);
+	assert_said(rr_wrap_getsockopt(at.fd, SOL_SOCKET, SO_TYPE, NULL, &len), -EFAULT);
+	assert_said(rr_wrap_getsockopt(at.fd, SOL_SOCKET, SO_TYPE, &v, NULL), -EFAULT);
+	assert_said(rr_wrap_getsockopt(at.fd, SOL_SOCKET, SO_TYPE, &elsewhere, &len), 0);
+	cr_assert(elsewhere == SOCK_STREAM && asked_kernel == 5 && at.so->f.refs == 1);
+}
+
+Test(call_props, another_file_at_the_number_has_its_own_type)
+{
+	int v = -1, other = socket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t len = sizeof(v);
+
+	rr_file_hold(&at.so->f);
+	cr_assert_eq(dup2(other, at.fd), at.fd);
+	at.so->verified = 0;
+	assert_said(rr_wrap_getsockopt(at.fd, SOL_SOCKET, SO_TYPE, &v, &len), 0);
+	cr_assert(v == SOCK_DGRAM && at.so->f.refs == 1);
+}
+
 static bool setopt_script(struct rr_conn *c, int level, int name, const void *val, socklen_t len)
 {
 	cr_assert(c == at.c && val && len == sizeof(int));

@@ -219,3 +219,57 @@ Test(unmet_calls, an_end_before_the_reply_is_known_as_often_as_it_is_told)
 		cr_assert(is_told(POLLIN), "%d", i);
 	cr_assert(so->unmet.ended && rr_unmet_is(so) && !told.made);
 }
+
+static int names_asked;
+
+static int counted_getsockname(int of, struct sockaddr *addr, socklen_t *len)
+{
+	names_asked++;
+	return getsockname(of, addr, len);
+}
+
+static int counted_getpeername(int of, struct sockaddr *addr, socklen_t *len)
+{
+	names_asked++;
+	return getpeername(of, addr, len);
+}
+
+/* Says our own name into as much room, or the peer's. How often the kernel was asked for it. */
+static int asks_name(bool of_peer, struct sockaddr_in *a, socklen_t *len)
+{
+	names_asked = 0;
+	memset(a, 0, sizeof(*a));
+	cr_assert_eq((of_peer ? rr_wrap_getpeername : rr_wrap_getsockname)(fd, (struct sockaddr *)a, len), 0);
+	cr_assert_eq(*len, sizeof(*a));
+	assert_unmet();
+	return names_asked;
+}
+
+Test(unmet_calls, its_own_name_is_asked_for_once)
+{
+	struct sockaddr_in mine, a;
+	static struct sockaddr_in elsewhere;
+	socklen_t len = sizeof(mine), room = 8;
+
+	rr_real.getsockname = counted_getsockname;
+	rr_real.getpeername = counted_getpeername;
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&mine, &len), 0);
+	for (int i = 0; i < 3; i++) {
+		len = i ? 100 : sizeof(a);
+		cr_assert_eq(asks_name(false, &a, &len), i == 0);
+		cr_assert_eq(memcmp(&a, &mine, sizeof(a)), 0);
+	}
+	cr_assert_eq(asks_name(false, &a, &room), 1, "it is cut");
+	cr_assert(memcmp(&a, &mine, 8) == 0 && a.sin_zero[0] == 0);
+	cr_assert_eq(asks_name(false, &elsewhere, &len), 1, "the kernel knows whether it is memory");
+	cr_assert_eq(asks_name(true, &a, &len), 1);
+	cr_assert_eq(asks_name(true, &a, &len), 1, "the peer may be gone by now");
+	len = (socklen_t)-1;
+	cr_assert_eq(rr_wrap_getsockname(fd, (struct sockaddr *)&a, &len), -1, "no length");
+	cr_assert_eq(errno, EINVAL);
+	len = sizeof(a);
+	names_asked = 1;
+	so->flags |= RR_SOCK_PLAIN;
+	cr_assert_eq(rr_wrap_getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	cr_assert_eq(names_asked, 2, "it has been disconnected");
+}

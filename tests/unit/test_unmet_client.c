@@ -347,3 +347,14 @@ Test(unmet_client, one_that_is_disconnected_is_the_kernels)
 	rr_file_put(&so->f);
 	cr_assert(told.never == 1 && rr_unmet_n == 0);
 }
+
+/* It may be connected to another address one day. */
+Test(unmet_client, its_own_name_is_the_kernels)
+{
+	struct sockaddr_in6 own;
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+
+	cr_assert_eq(rr_wrap_getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	cr_assert(so->unmet.past.len[0] == len && rr_unmet_name(so, &own) == 0);
+}
