@@ -16,6 +16,13 @@ enum {
 	AT_ONCE = 20000,
 };
 
+/* Is the kernel asked at a look, unless it is its turn? */
+enum ask {
+	ASK,
+	ASK_IF_READY,	/* if the active watches have something */
+	ASKED,		/* no: it had nothing some microseconds ago, within this wait */
+};
+
 struct wait {
 	struct rr_ep_set *s;	/* referenced */
 	int epfd;
@@ -76,23 +83,24 @@ static bool begin_look(struct wait *x)
 }
 
 /* Looks once: asks the active watches, then the kernel; in the opposite order if it is the
- * kernel's turn. Without `kernel` the kernel is asked only if the active watches had something,
- * or if it is its turn. Returns the number of events, or -errno. Called after begin_look();
- * releases the lock. */
-static int finish_look(struct wait *x, bool kernel)
+ * kernel's turn. Returns the number of events, or -errno. Called after begin_look(); releases
+ * the lock. */
+static int finish_look(struct wait *x, enum ask ask)
 {
 	struct rr_ep_set *s = x->s;
-	bool ours_first = !s->kernel_first, full;
+	bool ours_first = !s->kernel_first, enough;
 	int n = 0, k, err;
 
-	kernel |= !ours_first;
 	if (ours_first)
 		n = rr_ep_collect(s, x->evs, x->max, !x->deadline);
-	full = s->kernel_first = n == x->max;
-	if (full)
+	else
+		ask = ASK;
+	s->kernel_first = n == x->max;
+	enough = s->kernel_first || (n && ask == ASKED);
+	if (enough)
 		hand_over(s);
 	rr_ep_unlock();
-	if (full || (!n && !kernel))
+	if (enough || (!n && ask != ASK))
 		return n;
 	k = rr_real.epoll_wait(x->epfd, x->evs + n, x->max - n, 0);
 	err = k < 0 ? -errno : 0;
@@ -107,9 +115,9 @@ static int finish_look(struct wait *x, bool kernel)
 	return n ? n : err;
 }
 
-static int look_at_all(struct wait *x, bool kernel)
+static int look_at_all(struct wait *x, enum ask ask)
 {
-	return begin_look(x) ? finish_look(x, kernel) : -EINTR;
+	return begin_look(x) ? finish_look(x, ask) : -EINTR;
 }
 
 /* Does memory show that w, whose connection is c, may have something? */
@@ -182,7 +190,7 @@ static int look_before_sleep(struct wait *x, bool first, struct rr_spin *spin)
 		rr_ep_unlock();
 		return 0;
 	}
-	n = finish_look(x, false);
+	n = finish_look(x, ASK_IF_READY);
 	if (n)
 		return n;
 	*spin = (struct rr_spin){ 0 };
@@ -214,19 +222,22 @@ static bool epwait_spin_longer(struct wait *x, struct rr_spin *spin)
 }
 
 /* Spins until a look finds events; returns their number, 0 if the time is over, or -errno. The
- * kernel's own set is looked at every SPIN_LOOK. */
+ * kernel's own set, at which the caller has just looked, is looked at every SPIN_LOOK. */
 static int epwait_spin_until(struct wait *x, struct rr_spin *spin)
 {
 	rr_time looked = spin->now;
 	int n;
 
 	do {
-		if (!peek_spinning(x->s, spin) && spin->now - looked <= SPIN_LOOK)
+		bool due = spin->now - looked > SPIN_LOOK;
+
+		if (!peek_spinning(x->s, spin) && !due)
 			continue;
-		n = look_at_all(x, true);
+		n = look_at_all(x, due ? ASK : ASKED);
 		if (n)
 			return n;
-		looked = spin->now;
+		if (due)
+			looked = spin->now;
 	} while (rr_spin_on(spin) || epwait_spin_longer(x, spin));
 	return 0;
 }
@@ -238,7 +249,7 @@ static int epwait_spin(struct wait *x, struct rr_spin *spin)
 
 	if (!spin->want && !spin->yields)	/* the sleep asks the kernel anyway */
 		return 0;
-	n = look_at_all(x, true);
+	n = look_at_all(x, ASK);
 	if (n || !rr_spin_begin(spin, x->deadline))
 		return n;
 	n = epwait_spin_until(x, spin);
@@ -318,7 +329,7 @@ static int wait_events(struct wait *x)
 	int n;
 
 	if (!x->deadline)
-		return look_at_all(x, true);
+		return look_at_all(x, ASK);
 	for (first = true;; first = false) {
 		n = look_before_sleep(x, first, &now);
 		if (!n)
@@ -329,7 +340,7 @@ static int wait_events(struct wait *x)
 			return n;
 		now.now = rr_now();
 		if (now.now >= x->deadline)
-			return look_at_all(x, true);
+			return look_at_all(x, ASK);
 		if (now.now >= x->nested)
 			x->nested = rr_ep_show_nested();
 		rr_fruitless_slept(&x->fruitless, x->slept, now.now);

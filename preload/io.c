@@ -18,6 +18,7 @@
 #include "core/base/ownfd.h"
 #include "preload/appmem.h"
 #include "preload/further.h"
+#include "preload/looks.h"
 #include "preload/ready.h"
 #include "preload/real.h"
 #include "preload/sock.h"
@@ -120,6 +121,8 @@ ssize_t rr_io_send(int fd, const struct iovec *iov, int n, int flags)
 		if (unlikely(r != want))
 			r = rr_further_send(so, c, fd, rr_iov_begin(iov, n, (size_t)want),
 					    flags, r);
+		if (unlikely(rr_conn_is_within(c)))
+			rr_looks_forget();
 	}
 	if (r < want && (r >= 0 || r == -EAGAIN))
 		rr_sock_dry(so, POLLOUT);

@@ -427,6 +427,7 @@ int rr_wrap_shutdown(int fd, int how)
 	if (!c)
 		return rr_real.shutdown(fd, how);
 	rc = rr_conn_shutdown(c, fd, how);
+	rr_looks_forget();
 	rr_sock_after(so, c);
 	rr_file_put(&so->f);
 	if (rc < 0 && rc != RR_CONN_KERNEL)
@@ -460,8 +461,10 @@ struct rr_file *rr_sock_closing(int fd)
 					 * written on it */
 		c = NULL;
 	}
-	if (c)
+	if (c) {
 		rr_conn_close(c, fd);
+		rr_looks_forget();
+	}
 	return f;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernel's part of a poll() is looked at after a pause only, while our connections have
  * news at each call: where the array is long, since one look at a thousand fds takes longer
- * than an RPC call; and where the kernel's entries are nothing but listeners, since a poll() of
- * those takes as long as half a call, and a connection that is accepted some microseconds later
- * is one that has come some microseconds later. What this process itself has just done is seen
- * at once: see rr_looks_forget(). */
+ * than an RPC call; and where the kernel's entries are nothing but listeners and the wake-up
+ * fds of connections at rest, since a poll() of those takes as long as half a call, and what
+ * the app is told of some microseconds later has come some microseconds later. What this
+ * process itself has just done is seen at once: see rr_looks_forget(). */
 #include "preload/looks.h"
 
 #include "core/base/os.h"
@@ -13,7 +13,7 @@
 enum {
 	LOOK = 4000,		/* ns between two looks at a long array … */
 	LOOK_EACH = 250,	/* … and for each fd that the kernel looks at */
-	LOOK_LISTENERS = 20000,	/* ns between two looks at listeners */
+	LOOK_CALM = 20000,	/* ns between two looks where nothing is urgent, at least */
 	NOTES = 8,
 };
 
@@ -31,10 +31,10 @@ static nfds_t kernels(const struct rr_work *w)
 	return w->others + w->plain + (w->resting - w->standing) + w->set;
 }
 
-/* Is the kernel asked about listeners alone, and the set of those at rest? */
-static bool only_listeners(const struct rr_work *w)
+/* Is the kernel asked about nothing but listeners and connections at rest? */
+static bool is_calm(const struct rr_work *w)
 {
-	if (!w->listeners || w->listeners != w->others || w->plain || w->resting != w->standing)
+	if (!kernels(w) || w->others != w->listeners || w->plain)
 		return false;
 	for (const struct rr_slot *s = w->awake; s; s = s->next)
 		if (s->kernel)
@@ -45,12 +45,14 @@ static bool only_listeners(const struct rr_work *w)
 /* Is there a pause between two looks at an array like this one? */
 static bool has_pause(const struct rr_work *w)
 {
-	return kernels(w) >= RR_POLL_MANY || only_listeners(w);
+	return kernels(w) >= RR_POLL_MANY || is_calm(w);
 }
 
 rr_time rr_looks_gap(const struct rr_work *w)
 {
-	return only_listeners(w) ? LOOK_LISTENERS : LOOK + LOOK_EACH * (rr_time)kernels(w);
+	rr_time gap = LOOK + LOOK_EACH * (rr_time)kernels(w);
+
+	return is_calm(w) ? rr_max(gap, (rr_time)LOOK_CALM) : gap;
 }
 
 rr_time rr_looks_last(const struct rr_work *w)

@@ -17,8 +17,9 @@ rr_time rr_looks_last(const struct rr_work *w);
 bool rr_looks_recent(const struct rr_work *w);
 /* The kernel has just been asked. */
 void rr_looks_note(const struct rr_work *w);
-/* This process has connected a socket, maybe to a listener of its own: its next poll() shall
- * find the new connection, as it would without us. */
+/* This process has connected a socket, maybe to a listener of its own, or has written to, shut
+ * or closed a connection whose other end is its own, too: its next poll() shall find that, as
+ * it would without us. */
 void rr_looks_forget(void);
 
 #endif

@@ -43,6 +43,13 @@ def active_rows(what, n, **more):
             ".cpu": Row(f"{name}: server CPU", "server_cpu", "less", 0.9, "us", 1000), **more}
 
 
+def back_to_back(what, server, n):
+    """Calls back to back on one of n connections."""
+    return Measurement(one_active(server, n, 1, 5000),
+                       {"": Row(f"{what}, {n:,} idle, back to back: p50", "back_to_back", "less", 2, "us", 1000)},
+                       (TCP, SHIM, UNIX), rounds=5)
+
+
 def memory_kib(pid):
     """Private memory of this process, and its part of the memory that it shares with others."""
     fields = {}
@@ -77,6 +84,8 @@ def memory(kind):
 
 
 MEASUREMENTS = {
+    "idle12": back_to_back("svc_run", "benchsvc", 12),
+    "epoll12": back_to_back("epoll", "idlesvc", 12),
     "idle100": Measurement(one_active("benchsvc", 100, 150, 3000), active_rows("svc_run", 100), (TCP, SHIM, UNIX), rounds=7),
     "idle1000": Measurement(one_active("benchsvc", 1000, 150, 2000), active_rows("svc_run", 1000, **{
         ".burst": Row("svc_run, 1,000 idle, back to back: p50", "back_to_back", "less", 2, "us", 1000)}), (TCP, SHIM, UNIX), rounds=3),

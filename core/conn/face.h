@@ -43,6 +43,7 @@ struct rr_conn_face {
 	 * own app the socket is the kernel's. */
 	_Atomic bool relayed;
 	bool server;			/* the accepting side; never changes */
+	bool within;			/* carried, and the other end is this process's, too */
 	_Atomic uint64_t standing;	/* its membership of the standing wait (standing.h) */
 };
 
@@ -70,6 +71,13 @@ static inline bool rr_conn_is_carried(const struct rr_conn *c)
 {
 	return rr_conn_st(c) == RR_S_CARRIED &&
 	       !atomic_load_explicit(&rr_conn_face(c)->relayed, memory_order_relaxed);
+}
+
+/* What the app does to a connection of which this is true, it may look for at the other end
+ * with its next call. */
+static inline bool rr_conn_is_within(const struct rr_conn *c)
+{
+	return rr_conn_is_carried(c) && rr_conn_face(c)->within;
 }
 
 /* Is nothing of ours under way, so that the kernel alone can end it? */

@@ -202,6 +202,69 @@ static void several_are_found(void)
 	}
 }
 
+static void shut_write(int fd)
+{
+	CHECK_EQ(shutdown(fd, SHUT_WR), 0);
+}
+
+static void closes(int fd)
+{
+	CHECK_EQ(close(fd), 0);
+}
+
+static void writes_a_call(int fd)
+{
+	unsigned char buf[256];
+
+	p_write_all(fd, buf, rpc_call(buf, 7, 0));
+}
+
+/* The wait before has found another one some microseconds ago, and the kernel may have been
+ * asked about this one then. */
+static void one_that_this_thread_has(void (*done)(int fd), bool for_good)
+{
+	unsigned char buf[256];
+	int which = -1;
+
+	make_pairs(for_good ? 12 : FEW);
+	for (unsigned k = 0; k < P_COUNT(all); k++) {
+		next_way(k);
+		for (int i = 0; i < (for_good ? 1 : 8); i++) {
+			CHECK_EQ(all[k].fn(SHORT, &which), 0);
+			writes_a_call(s[0][0]);
+			CHECK_EQ(all[k].fn(-1, &which), 1);
+			CHECK_EQ(which, 0);
+			CHECK_EQ(all[k].fn(0, &which), all[k].fn != all_edge);
+			done(s[n_pairs - 1][0]);
+			CHECK_EQ(all[k].fn(-1, &which), all[k].fn == all_edge ? 1 : 2);
+			rpc_serve_null(s[0][1]);
+			CHECK_EQ(rpc_read(s[0][0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+			if (for_good) {
+				CHECK_EQ(read(s[n_pairs - 1][1], buf, sizeof(buf)), 0);
+				n_pairs--;	/* it would be ready */
+			} else {
+				rpc_serve_null(s[n_pairs - 1][1]);
+				CHECK_EQ(rpc_read(s[n_pairs - 1][0], buf, sizeof(buf)), RPC_REPLY_HEAD);
+			}
+		}
+	}
+}
+
+static void one_that_this_thread_has_called_is_found_at_once(void)
+{
+	one_that_this_thread_has(writes_a_call, false);
+}
+
+static void one_that_this_thread_has_shut_is_found_at_once(void)
+{
+	one_that_this_thread_has(shut_write, true);
+}
+
+static void one_that_this_thread_has_closed_is_found_at_once(void)
+{
+	one_that_this_thread_has(closes, true);
+}
+
 struct waiter_thread {
 	pthread_t thread;
 	all_fn *fn;
@@ -258,16 +321,6 @@ static void wakes(int end, void (*what)(int fd))
 			CHECK_EQ(rpc_read(s[n_pairs - 1][0], buf, sizeof(buf)), RPC_REPLY_HEAD);
 		}
 	}
-}
-
-static void shut_write(int fd)
-{
-	CHECK_EQ(shutdown(fd, SHUT_WR), 0);
-}
-
-static void closes(int fd)
-{
-	CHECK_EQ(close(fd), 0);
 }
 
 static void another_threads_shut_rd_wakes(void)
@@ -505,6 +558,9 @@ static const struct p_case cases[] = {
 	{ "one_of_few_is_found", one_of_few_is_found },
 	{ "one_of_many_is_found", one_of_many_is_found },
 	{ "several_are_found", several_are_found },
+	{ "one_that_this_thread_has_called_is_found_at_once", one_that_this_thread_has_called_is_found_at_once },
+	{ "one_that_this_thread_has_shut_is_found_at_once", one_that_this_thread_has_shut_is_found_at_once },
+	{ "one_that_this_thread_has_closed_is_found_at_once", one_that_this_thread_has_closed_is_found_at_once },
 	{ "another_threads_shut_rd_wakes", another_threads_shut_rd_wakes },
 	{ "another_threads_shut_rdwr_wakes", another_threads_shut_rdwr_wakes },
 	{ "the_peers_shut_wr_wakes", the_peers_shut_wr_wakes },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The data calls: how each becomes one for the connection, and what the app is told of the answer. */
 #include "core/base/ownfd.h"
+#include "tests/unit/noted.h"
 #include "tests/unit/call_data.h"
 
 TestSuite(call_data, .init = begin_data, .timeout = 60);
@@ -253,6 +254,27 @@ Test(call_data, what_was_not_all_is_noted_for_edges)
 		set_script(&tx, again, 2);
 		assert_said(rr_wrap_send(at.fd, msg, 10, 0), c[i].r);
 		cr_assert_eq(used_up_bits(), c[i].dry ? POLLOUT : 0, "%zu", i);
+	}
+}
+
+/* Its other end may be at rest in an array of this process's own. */
+Test(call_data, what_is_written_within_the_process_is_looked_for_at_once)
+{
+	static const ssize_t all[] = { 10 }, none[] = { -ECONNRESET };
+	char buf[10];
+
+	is_noted();
+	for (int within = 0; within < 2; within++) {
+		rr_conn_face(at.c)->within = within;
+		set_script(&tx, all, 1);
+		assert_said(rr_wrap_send(at.fd, msg, 10, 0), 10);
+		cr_assert_eq(is_noted(), !within);
+		set_script(&tx, none, 1);
+		assert_said(rr_wrap_send(at.fd, msg, 10, 0), -ECONNRESET);
+		cr_assert_eq(is_noted(), !within, "or a part");
+		set_script(&rx, all, 1);
+		assert_said(rr_wrap_recv(at.fd, buf, 10, 0), 10);
+		cr_assert(is_noted());
 	}
 }
 

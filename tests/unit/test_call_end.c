@@ -8,6 +8,7 @@
 #include "preload/epset.h"
 #include "preload/guard.h"
 #include "preload/init.h"
+#include "tests/unit/noted.h"
 #include "tests/unit/call.h"
 
 static struct { int closed, vanished, fd; } end;
@@ -69,6 +70,19 @@ Test(call_end, the_last_number_ends_the_connection)
 	rr_file_put(f);
 	cr_assert_eq(rr_wrap_close(fd), -1);
 	cr_assert_eq(errno, EBADF);
+}
+
+Test(call_end, what_is_ended_is_looked_for_at_once)
+{
+	int fd = rr_wrap_dup(at.fd);
+
+	is_noted();
+	cr_assert_eq(rr_wrap_close(fd), 0);
+	cr_assert(is_noted(), "not the last number");
+	rr_wrap_shutdown(at.fd, SHUT_WR);
+	cr_assert_not(is_noted());
+	cr_assert_eq(rr_wrap_close(at.fd), 0);
+	cr_assert_not(is_noted());
 }
 
 Test(call_end, one_that_is_tcp_is_ended_too)

@@ -36,6 +36,13 @@ Test(conn, a_call_upgrades_the_connection)
 	cr_assert(rr_conn_is_carried(p.server.c));
 }
 
+Test(conn, both_ends_of_one_may_be_this_process)
+{
+	cr_assert_not(rr_conn_is_within(p.client.c) || rr_conn_is_within(p.server.c), "it is not carried");
+	round_trip(1, 0, 0);
+	cr_assert(rr_conn_is_within(p.client.c) && rr_conn_is_within(p.server.c));
+}
+
 Test(conn, no_rpc_byte_is_on_the_anchor_once_carried)
 {
 	uint8_t b;

@@ -87,7 +87,30 @@ Test(looks, it_forgets_all_arrays)
 	}
 }
 
-Test(looks, each_call_asks_where_the_array_has_anything_but_listeners)
+/* With the set, which tells of some of them, and without it. */
+Test(looks, connections_at_rest_are_no_more_urgent_than_listeners)
+{
+	struct rr_work w = listener_and_ours();
+
+	w.resting = 1;
+	cr_assert(noted(&w) && rr_looks_gap(&w) == 20 * RR_USEC);
+	w.listeners = w.others = 0;
+	cr_assert(noted(&w), "a client's");
+	w.set = true;
+	w.standing = 1;
+	cr_assert(noted(&w));
+	w.resting = 2;
+	cr_assert(noted(&w));
+	w = listener_and_ours();
+	w.resting = 62;
+	cr_assert_eq(rr_looks_gap(&w), 20 * RR_USEC);
+	w.resting = 63;
+	cr_assert_eq(rr_looks_gap(&w), 20 * RR_USEC);
+	w.resting = 64;
+	cr_assert_eq(rr_looks_gap(&w), 4000 + 250 * 65, "one look takes longer");
+}
+
+Test(looks, each_call_asks_where_the_array_has_anything_that_is_urgent)
 {
 	struct rr_slot s = { .kernel = true };
 	struct rr_work w = listener_and_ours();
@@ -96,14 +119,6 @@ Test(looks, each_call_asks_where_the_array_has_anything_but_listeners)
 	cr_assert_not(noted(&w));
 	w = listener_and_ours();
 	w.plain = 1;
-	cr_assert_not(noted(&w));
-	w = listener_and_ours();
-	w.resting = 1;
-	cr_assert_not(noted(&w));
-	w.set = true;
-	w.standing = 1;		/* the set tells of it */
-	cr_assert(noted(&w));
-	w.resting = 2;
 	cr_assert_not(noted(&w));
 	w = listener_and_ours();
 	w.awake = &s;	/* a connection about which the kernel's answer counts */

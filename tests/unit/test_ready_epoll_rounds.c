@@ -8,12 +8,15 @@
 
 static RR_UNUSED rr_time show_played(void);
 static RR_UNUSED void pause_played(const struct rr_fruitless *f);
+static RR_UNUSED bool round_played(struct rr_spin *spin);
 
 #define rr_ep_show_nested show_played
 #define rr_fruitless_pause pause_played
+#define rr_spin_on round_played
 #include "preload/epwait.c"
 #undef rr_ep_show_nested
 #undef rr_fruitless_pause
+#undef rr_spin_on
 
 #include "tests/unit/played_clock.h"
 #include "tests/unit/ready_epoll.h"
@@ -36,6 +39,20 @@ static void pause_played(const struct rr_fruitless *f)
 {
 	pauses++;
 	cr_assert_eq(f->n, at_once ? (unsigned)sleeps : 0);
+}
+
+static rr_time round_takes;	/* 0: it takes as long as it takes */
+static int rounds, news_in;
+
+/* A round of a spin. */
+static bool round_played(struct rr_spin *spin)
+{
+	if (!round_takes)
+		return rr_spin_on(spin);
+	spin->now += round_takes;
+	if (++rounds == news_in)
+		rr_fake_ready(o.c, POLLIN, 0);
+	return rounds < 20;
 }
 
 /* It ends by its time, or at once. */
@@ -278,6 +295,68 @@ Test(ready_epoll_rounds, what_the_kernel_has_before_a_spin_is_told_at_once)
 	rr_real.epoll_wait = counted_wait;
 	cr_assert_eq(look(&o, 20), 1);
 	cr_assert(asked == 1 && !sleeps);
+}
+
+/* How often the kernel is asked in a spin whose rounds take so long, and in one of which there is news. */
+static int asked_in_spin(rr_time takes, int in, int max)
+{
+	struct wait x = { .s = the_set(), .epfd = o.ep, .evs = o.ev, .max = max, .deadline = RR_TIME_NEVER };
+	struct rr_spin spin = { .now = START };
+
+	rr_fake_ready(o.c, 0, POLLIN);
+	rr_real.epoll_wait = counted_wait;
+	round_takes = takes;
+	rounds = asked = 0;
+	news_in = in;
+	cr_assert_eq(epwait_spin_until(&x, &spin), 1);
+	cr_assert(rounds == in && o.ev[0].events == EPOLLIN);
+	return asked;
+}
+
+/* It was asked before the spin, and had nothing. */
+Test(ready_epoll_rounds, what_comes_soon_is_told_without_the_kernel)
+{
+	cr_assert_eq(asked_in_spin(1000, 4, 8), 0);
+	cr_assert_eq(asked_in_spin(1000, 5, 8), 1, "with it, when its time has come");
+	cr_assert_eq(asked_in_spin(1000, 6, 8), 1, "that was a moment ago");
+	cr_assert_eq(asked_in_spin(1000, 10, 8), 2);
+	cr_assert_eq(asked_in_spin(4001, 1, 8), 1);
+}
+
+/* A call of this connection is under way, which this thread's handler has interrupted. */
+Test(ready_epoll_rounds, the_kernel_is_asked_in_time_though_memory_shows_what_is_not_told)
+{
+	struct wait x = { .s = the_set(), .epfd = o.ep, .evs = o.ev, .max = 8, .deadline = RR_TIME_NEVER };
+	struct rr_spin spin = { .now = START };
+
+	o.c->ready = POLLIN;
+	o.c->busy_from = 1;
+	rr_real.epoll_wait = counted_wait;
+	round_takes = 1000;
+	cr_assert_eq(epwait_spin_until(&x, &spin), 0);
+	cr_assert(o.c->polls > 3 && asked == 3, "%d", asked);
+}
+
+/* There was no room for what it may have had. */
+Test(ready_epoll_rounds, the_kernel_has_its_turn_in_a_spin_too)
+{
+	cr_assert_eq(asked_in_spin(1000, 2, 1), 0);
+	cr_assert(the_set()->kernel_first);
+	cr_assert_eq(asked_in_spin(1000, 2, 8), 1);
+	cr_assert_not(the_set()->kernel_first);
+}
+
+/* A thread that sleeps on the set looks after what this one has not asked. */
+Test(ready_epoll_rounds, what_is_told_without_the_kernel_leaves_the_rest_to_who_sleeps)
+{
+	struct one p = { .ep = o.ep, .fd = tcp(&p.peer) };
+
+	p.c = rr_fake_conn(p.fd, RR_FAKE_CARRIED);
+	ctl(o.ep, EPOLL_CTL_ADD, p.fd, EPOLLIN);
+	atomic_store(&the_set()->sleepers, 1);
+	cr_assert_eq(asked_in_spin(1000, 1, 8), 0);
+	cr_assert(p.c->arms == 1 || the_set()->kicked);
+	atomic_store(&the_set()->sleepers, 0);
 }
 
 /* Its connection has gone meanwhile. */

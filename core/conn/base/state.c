@@ -64,6 +64,7 @@ void rr_conn_become(struct rr_conn *c, enum rr_conn_st st, enum rr_reason why)
 	rr_report_adopt(c);
 	if (st == RR_S_CARRIED) {
 		share_lowat(c);
+		c->face.within = c->share->qp->peer_pid == (uint32_t)rr_pid();
 		report_carried(c, why);
 		return rr_slab_carried(c);
 	}
