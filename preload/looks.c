@@ -14,6 +14,7 @@ enum {
 	LOOK = 4000,		/* ns between two looks at a long array … */
 	LOOK_EACH = 250,	/* … and for each fd that the kernel looks at */
 	LOOK_CALM = 20000,	/* ns between two looks where nothing is urgent, at least */
+	LONG = 64,		/* so many fds that the kernel looks at make an array long */
 	NOTES = 8,
 };
 
@@ -45,7 +46,7 @@ static bool is_calm(const struct rr_work *w)
 /* Is there a pause between two looks at an array like this one? */
 static bool has_pause(const struct rr_work *w)
 {
-	return kernels(w) >= RR_POLL_MANY || is_calm(w);
+	return kernels(w) >= LONG || is_calm(w);
 }
 
 rr_time rr_looks_gap(const struct rr_work *w)

@@ -10,6 +10,8 @@
 #include "preload/real.h"
 #include "preload/wrap.h"
 
+enum { JUDGED = 64 };	/* nobody has a limit below this */
+
 static bool any_is_ours(const struct pollfd *fds, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++)
@@ -27,7 +29,7 @@ static bool none_is_ours(const struct pollfd *fds, nfds_t n)
 		return true;
 	/* The kernel refuses it: its array is not looked through for that, and what stands for
 	 * it may be shorter. */
-	if (n >= RR_POLL_MANY && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
+	if (n >= JUDGED && (getrlimit(RLIMIT_NOFILE, &lim) || n > lim.rlim_cur))
 		return true;
 	return !any_is_ours(fds, n);
 }

@@ -28,7 +28,7 @@ struct rr_slot {
 	bool deadlk;		/* we are a signal handler that interrupted a call on it */
 };
 
-enum { RR_POLL_MANY = 64 };	/* from here on an array is long: the set of resting
+enum { RR_POLL_MANY = 24 };	/* from here on an array is long: the set of resting
 				 * connections is used */
 #define RR_NO_SLOT	UINT32_MAX
 
