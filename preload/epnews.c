@@ -83,6 +83,16 @@ static void rest(struct rr_ep_watch *w)
 		rr_ep_deactivate(w);
 }
 
+/* Bits that were reported already are no news for an edge-triggered watch. */
+bool rr_ep_peek(const struct rr_ep_watch *w, const struct rr_conn *c)
+{
+	unsigned ev = w->app.events;
+
+	if (ev & EPOLLET)
+		ev &= ~w->seen | w->dry;
+	return rr_conn_peek(c, rr_ev_want(ev));
+}
+
 /* A watch that is asked goes to the end of the list. Any of them may leave the list meanwhile:
  * the answer of one changes the others of its connection. */
 int rr_ep_collect(struct rr_ep_set *s, struct epoll_event *evs, int max, bool looks)
@@ -153,7 +163,7 @@ static void harvest_slept(struct rr_ep_set *s, bool slept)
 	struct rr_ep_watch *w = s->rested;
 	struct rr_conn *c = w && slept ? rr_sock_conn(w->so) : NULL;
 
-	if (c && !w->active && w->wake >= 0 && rr_conn_peek(c, rr_ev_want(w->app.events)))
+	if (c && !w->active && w->wake >= 0 && rr_ep_peek(w, c))
 		rang(s, w);
 	else
 		rr_ep_harvest(s);

@@ -184,6 +184,8 @@ void rr_ep_sync(struct rr_sock *so);
 
 /* The bits among those the app waits for that hold now, or RR_CONN_KERNEL. */
 int rr_ep_ask(struct rr_ep_watch *w);
+/* Does memory show that w, whose connection is c, may have something to report? */
+bool rr_ep_peek(const struct rr_ep_watch *w, const struct rr_conn *c);
 /* Asks the active watches, each once, and puts what they report into evs; looks: this call does
  * not wait. Returns the number of events, at most max. */
 int rr_ep_collect(struct rr_ep_set *set, struct epoll_event *evs, int max, bool looks);

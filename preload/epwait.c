@@ -120,17 +120,6 @@ static int look_at_all(struct wait *x, enum ask ask)
 	return begin_look(x) ? finish_look(x, ask) : -EINTR;
 }
 
-/* Does memory show that w, whose connection is c, may have something? */
-static bool peek_watch(const struct rr_ep_watch *w, const struct rr_conn *c)
-{
-	unsigned ev = w->app.events;
-
-	/* Bits that were reported already are no news for an edge-triggered watch. */
-	if (ev & EPOLLET)
-		ev &= ~w->seen | w->dry;
-	return rr_conn_peek(c, rr_ev_want(ev));
-}
-
 /* The first connection among those of the active watches of which memory shows that it may have
  * something; NULL: there is none. spin: also collects how long to spin; may be NULL. */
 static struct rr_conn *peek_active(struct rr_ep_set *s, struct rr_spin *spin)
@@ -142,7 +131,7 @@ static struct rr_conn *peek_active(struct rr_ep_set *s, struct rr_spin *spin)
 			continue;
 		if (spin && !spin->enough)
 			rr_conn_spin(c, spin);
-		if (peek_watch(w, c))
+		if (rr_ep_peek(w, c))
 			return c;
 	}
 	return NULL;

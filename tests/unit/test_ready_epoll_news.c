@@ -174,6 +174,19 @@ Test(ready_epoll_news, after_a_sleep_the_one_that_was_laid_to_rest_last_is_looke
 	cr_assert(asked == 1 && !w->active);
 }
 
+/* It lies unread: not it has ended the sleep, so those that have must be looked for. */
+Test(ready_epoll_news, what_an_edge_was_told_of_is_no_news_after_a_sleep)
+{
+	for (int dry = 0; dry < 2; dry++) {
+		sleeps(true);
+		w->app.events = EPOLLIN | EPOLLET;
+		w->seen = EPOLLIN;
+		w->dry = dry ? EPOLLIN : 0;
+		harvest_slept(s, true);
+		cr_assert(asked == !dry && w->active == dry && w->news == dry);
+	}
+}
+
 /* What the array holds behind them may be of another look. */
 static int told, its_place;
 

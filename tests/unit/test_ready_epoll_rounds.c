@@ -110,11 +110,11 @@ Test(ready_epoll_rounds, what_memory_shows_is_news)
 	for (int edge = 0; edge < 2; edge++) {
 		w->app.events = edge ? EPOLLIN | EPOLLET : EPOLLIN;
 		w->seen = w->dry = 0;
-		cr_assert(peek_watch(w, o.c));
+		cr_assert(rr_ep_peek(w, o.c));
 		w->seen = POLLIN;
-		cr_assert_eq(peek_watch(w, o.c), !edge);
+		cr_assert_eq(rr_ep_peek(w, o.c), !edge);
 		w->dry = POLLIN;
-		cr_assert(peek_watch(w, o.c));
+		cr_assert(rr_ep_peek(w, o.c));
 	}
 	rr_file_put(&so->f);
 }
