@@ -190,9 +190,11 @@ static int get_name(int fd, bool peer, struct sockaddr *addr, socklen_t *len)
 	struct rr_sock *so = wants ? named_at(fd) : NULL;
 	struct rr_conn *c = so ? rr_sock_conn(so) : NULL;
 	socklen_t room = so ? *len : 0;
+	bool given = c ? rr_conn_name(c, peer, addr, len) :
+			 so && !peer && give_name(so, addr, len);
 	int rc = 0;
 
-	if (c ? !rr_conn_name(c, peer, addr, len) : !so || peer || !give_name(so, addr, len))
+	if (!given)
 		rc = (peer ? rr_real.getpeername : rr_real.getsockname)(fd, addr, len);
 	if (so && !rc && *len <= room)
 		rr_sock_hears(so, peer, addr, *len);

@@ -36,19 +36,23 @@ static inline uint32_t key_of(const struct rr_end *e)
 	return last;
 }
 
+/* `to` has read the n bytes of a long message in out, and claims that it still copies. */
+static inline void is_held(struct rr_end *from, struct rr_end *to, size_t n)
+{
+	uint32_t key;
+
+	cr_assert_eq(rr_end_send(from, NULL, out, n), (ssize_t)n);
+	key = key_of(from);
+	cr_assert_eq(rr_end_recv(to, NULL, in, n), (ssize_t)n);
+	cr_assert_eq(memcmp(in, out, n), 0);
+	copies(from, key);
+}
+
 /* The server has read a long call, with xid 2, and claims that it still copies its arguments. */
 static inline void call_is_held(void)
 {
-	size_t n;
-	uint32_t key;
-
 	carried();
-	n = rr_test_call(out, 2, 100000, 2);
-	cr_assert_eq(rr_end_send(&p.client, NULL, out, n), (ssize_t)n);
-	key = key_of(&p.client);
-	cr_assert_eq(rr_end_recv(&p.server, NULL, in, n), (ssize_t)n);
-	cr_assert_eq(memcmp(in, out, n), 0);
-	copies(&p.client, key);
+	is_held(&p.client, &p.server, rr_test_call(out, 2, 100000, 2));
 }
 
 #endif

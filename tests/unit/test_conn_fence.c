@@ -51,17 +51,9 @@ static void sleeps_on(const struct rr_end *e)
 /* The client has pulled a long reply, said so, and claims that it still copies. */
 static void pulled_and_held(void)
 {
-	size_t n;
-	uint32_t key;
-
 	carried();
 	one_way(&p.client, &p.server, rr_test_call(out, 2, 10, 1));
-	n = rr_test_reply(out, 2, 200000, 2);
-	cr_assert_eq(rr_end_send(&p.server, NULL, out, n), (ssize_t)n);
-	key = key_of(&p.server);
-	cr_assert_eq(rr_end_recv(&p.client, NULL, in, n), (ssize_t)n);
-	cr_assert_eq(memcmp(in, out, n), 0);
-	copies(&p.server, key);
+	is_held(&p.server, &p.client, rr_test_reply(out, 2, 200000, 2));
 }
 
 Test(conn_fence, a_server_does_not_wait_for_a_client_that_copies_a_reply)
