@@ -183,12 +183,13 @@ class Agent:
     def holds(self):
         return self.fds(), self.maps()
 
-    def settles(self, before, what='survivor', again=0):
+    def settles(self, before, what='survivor'):
         """Waits until it holds what it held before, but for what is kept for the next connection: a descriptor (less, if
-        that is taken by now), the mapping of one share and, at most `again` times, those of two regions (more). Those of a
-        client's first connection are not kept, nor of one with long messages."""
+        that is taken by now) and the mapping of one share (less, if it has gone with the fork, or more). The regions that
+        are kept go with the fork."""
         fds, maps = before
-        kept = [(fds - less, maps + more + 2 * n) for less in (0, 1) for more in (0, 1) for n in range(again + 1)]
+        same(self.do("forked('pass')"), 0)
+        kept = [(fds - less, maps + more) for less in (0, 1) for more in (-1, 0, 1)]
         settle(lambda: before if self.holds() in kept else self.holds(), before, what + "'s descriptors and mappings")
 
     def threads(self):

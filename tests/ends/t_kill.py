@@ -27,7 +27,7 @@ def works(a, b):
 
 def survivor_client(c, before):
     c.do('s.close()')
-    c.settles(before, 'client', 1)
+    c.settles(before, 'client')
     other = Agent()
     other.do('L = listen()')
     works(c, other)
@@ -35,7 +35,7 @@ def survivor_client(c, before):
 
 def survivor_server(s, before):
     s.do('s.close()')
-    s.settles(before, 'server', 1)
+    s.settles(before, 'server')
     works(Agent(), s)
 
 
@@ -110,7 +110,7 @@ def client_dies_after_the_offer():
     c.kill()
     ended(s.do('ending(s)'))
     s.do('s.close()')
-    s.settles(before, again=1)
+    s.settles(before)
     swept(s)
 
 
@@ -135,7 +135,7 @@ def client_dies_after_the_answer():
     c.kill()
     ended(s.do('ending(s)'))
     s.do('s.close()')
-    s.settles(before, again=1)
+    s.settles(before)
     swept(s)
 
 
