@@ -11,7 +11,7 @@ run=$T/tree/rdmarpc-run reg=$T/tree/rpcreg
 A=0.0.0.0
 
 start() { # WORDS...: rpcreg under --register; $pid
-	"$run" --register "$reg" "$@" >/dev/null 2>"$T/err" </dev/null &
+	RDMARPC_LOG_FILE=$T/log RDMARPC_LOG_LEVEL=debug "$run" --register "$reg" "$@" >/dev/null 2>"$T/err" </dev/null &
 	pid=$!
 }
 end() { # PID...: kill -9, without the shell's word on it

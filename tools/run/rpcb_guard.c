@@ -475,14 +475,15 @@ static void detach(void)
 	prctl(PR_SET_NAME, "rdmarpc-guard");
 }
 
-/* Waits until the program is in exec, which closes the other end of the pipe, or has failed. */
+/* Waits until the program is in exec, which closes the other end of the pipe, or has failed;
+ * however long that takes, for the stack that it has before is not its children's. */
 static void await_exec(const int started[2])
 {
 	struct pollfd p = { .fd = started[0], .events = POLLIN };
 
 	setsid();	/* the terminal's signals are for the program */
 	close(started[1]);
-	poll(&p, 1, LATE_MS);
+	poll(&p, 1, -1);
 	close(started[0]);
 	rr_family_meet(&g->family);
 }
