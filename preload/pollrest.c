@@ -12,9 +12,8 @@
 enum {
 	SPREAD = 16,		/* members of the set that rang, looked at in one go */
 	LOOK_MOST = 512,	/* connections verified in one go: 1 to 6 ms */
-	LOOK_SHARE = 1000,	/* verifying takes one part of so many of the time */
 };
-#define PAUSE_MOST	(10 * RR_SEC)	/* and is not put off for longer */
+#define LOOK_NEXT	(30 * RR_SEC)	/* when the next of them are */
 /* Each wait looks at the connections at rest if nobody has for this long. */
 #define REST_MOST	(60 * RR_SEC)
 
@@ -322,17 +321,13 @@ static nfds_t ask_anchors(struct rr_work *w, struct pollfd *p)
 	return rr_real.poll(p, n, 0) < 0 ? 0 : n;
 }
 
-/* When to verify those that this look, which began at this time, has left; if none are left,
- * the round is over. */
-static rr_time next_look(struct rr_work *w, rr_time began)
+/* When to verify those that this look has left; if none are left, the round is over. */
+static rr_time next_look(struct rr_work *w)
 {
-	rr_time now = rr_now();
-
-	if (w->verified >= w->nslots) {
-		w->verified = 0;
-		return RR_TIME_NEVER;
-	}
-	return now + rr_min(rr_max((now - began) * LOOK_SHARE, RR_REST_LOOK), PAUSE_MOST);
+	if (w->verified < w->nslots)
+		return rr_now() + LOOK_NEXT;
+	w->verified = 0;
+	return RR_TIME_NEVER;
 }
 
 /* The number of a connection at rest may be another file's by now, closed where we cannot see
@@ -341,7 +336,6 @@ static rr_time next_look(struct rr_work *w, rr_time began)
  * resting. */
 void rr_pollrest_verify(struct rr_work *w)
 {
-	rr_time began = rr_now();
 	struct pollfd *p;
 	struct rr_slot *s;
 	nfds_t n, i = 0;
@@ -360,5 +354,5 @@ void rr_pollrest_verify(struct rr_work *w)
 		if (!same)
 			rr_slot_drop(w, s);
 	}
-	w->verify = next_look(w, began);
+	w->verify = next_look(w);
 }
