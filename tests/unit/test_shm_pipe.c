@@ -449,6 +449,39 @@ Test(shm_pipe, what_is_not_wanted_any_more_is_not_taken)
 	}
 }
 
+/* A bell was rung before it was sent. */
+Test(shm_pipe, a_bell_may_lie_before_what_is_not_wanted_any_more)
+{
+	for (int i = 0; i < 4; i++) {
+		struct rr_wc wc;
+		int more;
+
+		if (i & 1)
+			begin_anew_on_old_kernel();
+		ease(p.s, ALL, 6);
+		ease(p.c, ALL, 1);
+		more = open_fds();
+		cr_assert_eq(ops->arm(p.c, RR_ARM_RECV), 0);
+		cr_assert_eq(ops->send_imm(p.s, 7, 0), 1);
+		ops->kick(p.s);
+		ease(p.s, ALL, 1);
+		cr_assert_eq(open_fds(), more + 1, "%d", i);
+		ease(p.c, i & 2 ? ALL : 0, i & 2 ? 80 : 1);
+		cr_assert(p.c->easy && p.c->ring_fd < 0, "%d", i);
+		for (int n = 0; n < 3; n++)
+			cr_assert_eq(ops->drain(p.c), 0, "the connection goes on: %d", i);
+		cr_assert_not(readable(p.c->wake_fd) || rr_shm_of(p.c)->admits, "%d", i);
+		cr_assert_eq(ops->poll(p.c, &wc, 1), 1);
+		ops->repost(p.c, wc.cookie);
+		ease(p.s, ALL, 80);
+		cr_assert(p.s->easy && !p.s->piped, "%d", i);
+		rings(p.s, p.c);
+		rings(p.c, p.s);
+		end();
+		begin();
+	}
+}
+
 Test(shm_pipe, two_descriptors_end_the_connection)
 {
 	int fd[2];

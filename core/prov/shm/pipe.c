@@ -210,17 +210,15 @@ static void adopt(struct rr_shm *q, int fd, bool wanted)
 	pipe_say(q, RR_SHM_HAS);
 }
 
-/* Takes what the sleeper has sent, if it has come; wanted: or else waits for it, unless the
- * sleeper has changed its mind. If we have, it may come all the same where the kernel cannot
- * refuse it. */
+/* Takes what the sleeper has sent, if it has come; or else waits for it, unless the sleeper
+ * takes its question back, which it does where the kernel refuses it. If we have changed our
+ * mind, it may have been sent before, and lie behind a bell. */
 static void take_pipe(struct rr_shm *q, bool wanted)
 {
-	bool comes = has_said(&q->peer, RR_SHM_ASKS) && (wanted || !q->refusing);
+	bool comes = has_said(&q->peer, RR_SHM_ASKS);
 	int sock = rr_shm_sock(q), fd = -EPROTO;
 	char byte;
 
-	if (!wanted && q->refusing)
-		rr_shm_refuse_fds(sock);
 	if (rr_shm_foreign_next(sock))
 		fd = rr_shm_peek_fd(sock);
 	else if (comes)
@@ -268,8 +266,11 @@ static void give_up_pipes(struct rr_shm *q)
 {
 	if (q->asks)
 		take_back(q);
-	if (q->admits)
+	if (q->admits) {
+		if (q->refusing)
+			rr_shm_refuse_fds(rr_shm_sock(q));
 		take_pipe(q, false);
+	}
 	q->asked = q->took = true;
 	q->qp.easy = !(q->qp.loud && q->qp.piped);
 }

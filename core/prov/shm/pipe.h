@@ -25,8 +25,7 @@ static inline void rr_shm_pipe_ring(const struct rr_shm *q)
 	if (q->qp.ring_fd >= 0)
 		(void)!rr_os_write(q->qp.ring_fd, "", 1);
 }
-/* Descriptors lie in the socket: takes the one that was let in, which is not wanted any
- * more. */
+/* A pipe was let in that is not wanted any more: takes it, or finds that it will not come. */
 void rr_shm_pipe_decline(struct rr_shm *q);
 /* Closes all descriptors but the socket. */
 void rr_shm_pipe_close(struct rr_shm *q);

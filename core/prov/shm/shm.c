@@ -197,10 +197,10 @@ static ssize_t read_bell(struct rr_shm *q)
 
 	if (likely(q->plain))
 		return rr_os->recv(sock, &bell, 1, MSG_DONTWAIT);
+	if (q->admits && q->qp.easy)	/* ease() does not take it any more */
+		rr_shm_pipe_decline(q);
 	if (q->admits && rr_shm_foreign_next(sock)) {
 		q->come = true;
-		if (q->qp.easy)		/* ease() does not take it any more */
-			rr_shm_pipe_decline(q);
 		errno = EAGAIN;
 		return -1;
 	}
