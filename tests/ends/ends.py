@@ -185,11 +185,11 @@ class Agent:
 
     def settles(self, before, what='survivor'):
         """Waits until it holds what it held before, but for what is kept for the next connection: a descriptor (less, if
-        that is taken by now) and the mapping of one share (less, if it has gone with the fork, or more). The regions that
-        are kept go with the fork."""
+        that is taken by now). The mapping of one share, if it had been kept before, goes with the fork (less), and so do the
+        regions that are kept."""
         fds, maps = before
         same(self.do("forked('pass')"), 0)
-        kept = [(fds - less, maps + more) for less in (0, 1) for more in (-1, 0, 1)]
+        kept = [(fds - less, maps + more) for less in (0, 1) for more in (-1, 0)]
         settle(lambda: before if self.holds() in kept else self.holds(), before, what + "'s descriptors and mappings")
 
     def threads(self):
