@@ -13,7 +13,11 @@ enum {
 	SPREAD = 16,		/* members of the set that rang, looked at in one go */
 	LOOK_MOST = 512,	/* connections verified in one go: 1 to 6 ms */
 };
-#define LOOK_NEXT	(30 * RR_SEC)	/* when the next of them are */
+/* A wait that lasts this long looks at all connections at rest, once, if they are not too many
+ * for one look; */
+#define LOOK_SOON	RR_SEC
+/* if they are, at the next of them each time this has passed. */
+#define LOOK_NEXT	(30 * RR_SEC)
 /* Each wait looks at the connections at rest if nobody has for this long. */
 #define REST_MOST	(60 * RR_SEC)
 
@@ -319,6 +323,11 @@ static nfds_t ask_anchors(struct rr_work *w, struct pollfd *p)
 	while (n < LOOK_MOST && (s = next_at_rest(w, &at)))
 		p[n++] = w->fds[s->at];
 	return rr_real.poll(p, n, 0) < 0 ? 0 : n;
+}
+
+rr_time rr_pollrest_look(const struct rr_work *w, rr_time now)
+{
+	return now + (w->resting > LOOK_MOST ? LOOK_NEXT : LOOK_SOON);
 }
 
 /* When to verify those that this look has left; if none are left, the round is over. */

@@ -158,6 +158,8 @@ bool rr_plain_leaves(struct rr_work *w, struct rr_slot *s);
 void rr_pollrest_spread(struct rr_work *w);
 /* Goes on without the set. */
 void rr_pollrest_without(struct rr_work *w);
+/* When a wait that sleeps now, and of which some rest, is to verify them for the first time. */
+rr_time rr_pollrest_look(const struct rr_work *w, rr_time now);
 /* Verifies the next of the connections at rest, and says when to go on (w->verify). */
 void rr_pollrest_verify(struct rr_work *w);
 /* The lengthened array exceeds RLIMIT_NOFILE. The added entries go into an epoll set that takes
@@ -170,8 +172,5 @@ void rr_pollshort_end(struct rr_work *w);
 void rr_slot_wakes(struct rr_work *w, struct rr_slot *s);
 /* The slot is the kernel's from now on. */
 void rr_slot_drop(struct rr_work *w, struct rr_slot *s);
-
-#define RR_REST_LOOK	RR_SEC	/* a wait that lasts this long looks once at what rests: at all
-				 * if they are few, else at some, and at the others later */
 
 #endif

@@ -453,7 +453,7 @@ static int arm_work(struct rr_work *w)
 		}
 	}
 	if (w->resting && !w->verify)
-		w->verify = now + RR_REST_LOOK;
+		w->verify = rr_pollrest_look(w, now);
 	if (w->resting)
 		w->until = rr_min(w->until, w->verify);
 	return 0;

@@ -144,14 +144,14 @@ Test(ready_poll_arms, those_that_come_to_rest_are_verified_later)
 	cr_assert_eq(arm_work(&w), 0);
 	cr_assert(slots[1].rests && slots[2].rests && !slots[1].armed && w.resting == 2 && w.extra == 4);
 	assert_entry(slots[1].k, c[1]->wake, POLLIN);
-	cr_assert(w.verify == now + RR_REST_LOOK && w.until == w.verify);
+	cr_assert(w.verify == now + RR_SEC && w.until == w.verify);
 	disarm_work(&w);
 	cr_assert(c[1]->sleepers == 1 && c[0]->sleepers == 0);
 	/* That time stays; and a deadline before it counts. */
 	w.awake = NULL;
 	now += 5;
 	cr_assert_eq(arm_work(&w), 0);
-	cr_assert(w.verify == now - 5 + RR_REST_LOOK && w.until == w.verify && w.extra == 0);
+	cr_assert(w.verify == now - 5 + RR_SEC && w.until == w.verify && w.extra == 0);
 	w.deadline = now + 1;
 	cr_assert_eq(arm_work(&w), 0);
 	cr_assert_eq(w.until, now + 1);

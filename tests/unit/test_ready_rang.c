@@ -249,6 +249,14 @@ static void begin_lots(nfds_t n)
 	w.nslots = n;
 }
 
+Test(ready_rang, the_first_look_is_soon_if_one_look_sees_all)
+{
+	w.resting = LOOK_MOST;
+	cr_assert_eq(rr_pollrest_look(&w, 7), 7 + LOOK_SOON);
+	w.resting++;
+	cr_assert_eq(rr_pollrest_look(&w, 7), 7 + LOOK_NEXT);
+}
+
 Test(ready_rang, of_lots_some_are_verified_at_a_time)
 {
 	begin_lots(LOOK_MOST + 88);
