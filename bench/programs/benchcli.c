@@ -62,7 +62,7 @@ static void print_calls(const char *what, unsigned int n, unsigned int size, uin
 	bench_blob blob = { size, calloc(1, size + 1) };
 	CLIENT *c = open_client();
 
-	for (unsigned int i = 0; i < n / 10 + 1; i++)	/* warms up, untimed */
+	for (unsigned int i = 0; i < BENCH_TRIED + n / 10; i++)	/* warms up, untimed */
 		ask_once(c, what, &blob);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t t = now();
@@ -92,7 +92,7 @@ static void print_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
 	CLIENT *c = open_client();
 	uint64_t own, servers;
 
-	for (unsigned int i = 0; i < 10; i++)
+	for (unsigned int i = 0; i < BENCH_TRIED + 10; i++)
 		ask_null(c);
 	servers = server_cpu();
 	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -146,7 +146,7 @@ static void print_threads(unsigned int n, int shared)
 	n = n < BENCH_THREADS ? n : BENCH_THREADS;
 	for (unsigned int i = 0; i < n; i++) {
 		c[i] = shared && i ? c[0] : open_client();
-		for (int k = 0; k < 5; k++)
+		for (unsigned int k = 0; k < (i ? 5 : BENCH_TRIED + 5); k++)
 			ask_null(c[i]);
 	}
 	start = now();

@@ -40,13 +40,13 @@ def break_even(_kind):
     return {"calls": least or 2 * CALLS[-1]}
 
 
-def one_process(kind):
-    """A process for each call, like rpcinfo."""
+def one_process(kind, calls=1):
+    """A process for each call, like rpcinfo, or for a few."""
     with Side(kind) as side, Server(side, "benchsvc") as s:
         variables = [f"{k}={v}" for k, v in side.client_env.items()
                      if k in ("LD_PRELOAD", "RDMARPC_RUN_DIR", "LAB_ADDRESS")]
         with Side(TCP) as starter:  # exectime itself runs without the library
-            return run_client(starter, s, [app("exectime"), "100", *variables, app("benchcli"), side.address, "first", "1"])
+            return run_client(starter, s, [app("exectime"), "100", *variables, app("benchcli"), side.address, "first", "1", str(calls)])
 
 
 def python_client(what, times):
@@ -77,6 +77,8 @@ MEASUREMENTS = {
                                 (TCP, SHIM, UNIX), ROUNDS // 2) for n in (4, 8, 16)},
     "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
                            rounds=15),
+    "process4": Measurement(lambda kind: one_process(kind, 4), {"": Row("... of four calls", "p50", "less", 0.9, "us", 1000)},
+                            (TCP, SHIM, UNIX), rounds=15),
     "breakeven": Measurement(break_even, {"": Row("calls per connection to break even", "calls", "alone", 4, "calls")},
                              (SHIM,), rounds=1),
     "pyfirst": Measurement(python_client("threads", 10), {

@@ -5,12 +5,18 @@ import time
 from .measure import Measurement, Row
 from .programs import SHIM, TCP, UNIX, Server, Side, Talker, app, cpu_ns
 
-SETTLED = 5     # calls on each connection: by then it is carried
+TRIED = 64      # calls on a process's first connection: by then it is carried
+SETTLED = 5     # ... and then on each
+
+
+def settle(client):
+    client.tell(f"calls {TRIED} 0")
+    client.tell(f"each {SETTLED}")
 
 
 def held(side, client, n):
     """Makes sure that all n connections of the client are carried, which the row is about, and lets them become idle."""
-    client.tell(f"each {SETTLED}")
+    settle(client)
     side.demand(n, [client.pid])
     time.sleep(1.5)     # until they are idle, also by the library's own measure
 
@@ -65,7 +71,7 @@ def resting(kind, n, size):
     with Side(kind) as side, Server(side, "idlesvc") as s, \
             Talker(side, [app("idlecli"), side.address, str(n), "1", str(size)]) as client:
         client.hear()
-        client.tell(f"each {SETTLED}")
+        settle(client)
         pids = (s.pid, client.pid)
         time.sleep(5)
         kib = sum(map(memory_kib, pids))

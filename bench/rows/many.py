@@ -3,10 +3,10 @@
 import contextlib
 import time
 
+from .idle import settle
 from .measure import Measurement, Row
 from .programs import OPEN_FILES, SHIM, TCP, Server, Side, Talker, app, cpu_ns, hard_limit, limit_files
 
-SETTLED = 5         # calls on each connection: by then it is carried
 CLIENTS = 4         # processes
 MOST = 10000
 FEW = 12
@@ -43,7 +43,7 @@ class Crowd:
             self.clients = [stack.enter_context(Talker(self.side, argv)) for _ in range(clients)]
             self.opened = [c.hear()["open"] for c in self.clients]
             for c in self.clients:
-                c.tell(f"each {SETTLED}")
+                settle(c)
             self.side.demand(n // clients, [c.pid for c in self.clients])
             for _ in range(2):      # a client gives memory back only while it is in calls that the library sees
                 time.sleep(IDLE)

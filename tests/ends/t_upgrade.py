@@ -624,7 +624,7 @@ def nobody_waits(**options):
     s, port = elsewhere(offer_after='auto', **options)
     c = Agent(offer_after='auto')
     c.do("s = connect(%d, '10.9.0.2')" % port)
-    c.do('[ask(s, i, blob(9000)) for i in range(10)] and 0')
+    c.do('[ask(s, i, blob(9000)) for i in range(70)] and 0')
     no_link()
     return c, s
 
@@ -646,6 +646,23 @@ def networks_and_run_directories_differ_and_nobody_waits():
 
 
 networks_differ_and_nobody_waits.may_leave_sockets = True
+
+
+def the_first_upgrade_of_a_process_waits_until_it_pays():
+    """Nothing is known of what one costs: the offer goes with the 14th to 64th call. After that, with the second."""
+    s, port = server(offer_after='auto')
+    c = Agent(offer_after='auto')
+    c.do("s = connect(%d)" % port)
+    c.do('[ask(s, i, blob(100)) for i in range(13)] and 0')
+    same([x['reason'] for x in c.stat()['list']], ['too few calls so far to be worth an upgrade'])
+    c.do('[ask(s, i, blob(100)) for i in range(13, 70)] and 0')
+    same(carried_by(c, s), (1, 1))
+    c.do("t = connect(%d)" % port)
+    c.do('[ask(t, i, blob(100)) for i in range(5)] and 0')
+    same(carried_by(c, s), (2, 2))
+
+
+the_first_upgrade_of_a_process_waits_until_it_pays.may_leave_sockets = True
 
 
 def only_run_directories_differ():

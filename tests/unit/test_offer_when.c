@@ -8,9 +8,10 @@
 #include "core/conn/base/track.h"
 #include "core/conn/upgrade/when.h"
 
+/* Where this process knows that an upgrade costs little. */
 static bool pays(uint32_t after, uint32_t record, uint32_t len, uint32_t usual)
 {
-	return rr_when_pays(&(struct rr_when){ after, record, len, { usual, false }, 0, RR_PRICE_TRIP });
+	return rr_when_pays(&(struct rr_when){ after, record, len, { usual, false }, 30 * RR_USEC, RR_PRICE_TRIP });
 }
 
 /* Does the first call of such a connection bring the offer? */
@@ -25,7 +26,7 @@ static bool at_once_by(rr_time trip, uint32_t usual, rr_time price)
 	return rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, { usual, false }, price, trip });
 }
 
-Test(offer_when, of_nothing_known_the_second_call)
+Test(offer_when, where_nothing_is_known_of_others_the_second_call)
 {
 	cr_assert(!pays(RR_AFTER_AUTO, 1, 100, 0));
 	cr_assert(pays(RR_AFTER_AUTO, 2, 100, 0));
@@ -54,7 +55,7 @@ Test(offer_when, where_they_end_after_a_few_not_before_those)
 /* Records are numbered from 1. */
 Test(offer_when, the_first_is_the_earliest)
 {
-	struct rr_when w = { RR_AFTER_AUTO, 1, 100, { 64, false }, 0, RR_PRICE_TRIP };
+	struct rr_when w = { RR_AFTER_AUTO, 1, 100, { 64, false }, RR_SEC, RR_PRICE_TRIP };
 
 	cr_assert_eq(rr_when_record(&w), 1);
 	w.usual.calls = 0;
@@ -108,6 +109,34 @@ Test(offer_when, a_connection_of_a_few_calls_is_asked_when_it_makes_more)
 	cr_assert(!rr_when_pays(&w));
 	w.record++;
 	cr_assert(rr_when_pays(&w));
+}
+
+/* Of a process that has upgraded no connection yet. */
+static uint32_t untried(uint32_t usual, bool again, rr_time trip)
+{
+	return rr_when_record(&(struct rr_when){ RR_AFTER_AUTO, 1, 100, { usual, again }, 0, trip });
+}
+
+Test(offer_when, a_process_tries_after_as_many_calls_as_may_save_what_it_costs)
+{
+	cr_assert_eq(untried(0, false, 36 * RR_USEC), 58);
+	cr_assert_eq(untried(0, false, 72 * RR_USEC), 29);
+	cr_assert_eq(untried(0, false, RR_SEC), 14);
+	cr_assert_eq(untried(0, false, 1), 64, "of 64 records none may be without an offer");
+	cr_assert_eq(untried(58, false, 36 * RR_USEC), 1);
+	cr_assert_eq(untried(57, false, 36 * RR_USEC), 58);
+	cr_assert_eq(untried(1, false, 36 * RR_USEC), 58);
+	cr_assert(!rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 57, 100, { 0 }, 0, 36 * RR_USEC }));
+	cr_assert(rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 58, 100, { 0 }, 0, 36 * RR_USEC }));
+	cr_assert(rr_when_pays(&(struct rr_when){ RR_AFTER_AUTO, 1, 32768, { 0 }, 0, 36 * RR_USEC }));
+}
+
+/* Eight such connections have made as many calls together. */
+Test(offer_when, connections_of_a_few_calls_are_tried_if_they_are_many)
+{
+	cr_assert_eq(untried(8, true, 36 * RR_USEC), 2);
+	cr_assert_eq(untried(7, true, 36 * RR_USEC), 58);
+	cr_assert_eq(untried(3, true, RR_SEC), 14);
 }
 
 static uint32_t shows(uint32_t usual, rr_time price)
