@@ -649,7 +649,7 @@ networks_differ_and_nobody_waits.may_leave_sockets = True
 
 
 def the_first_upgrade_of_a_process_waits_until_it_pays():
-    """Nothing is known of what one costs: the offer goes with the 14th to 64th call. After that, with the second."""
+    """Nothing is known of what one costs: the offer goes with the 14th to 48th call. After that, with the second."""
     s, port = server(offer_after='auto')
     c = Agent(offer_after='auto')
     c.do("s = connect(%d)" % port)

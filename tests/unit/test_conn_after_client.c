@@ -263,7 +263,7 @@ Test(conn_after_client, where_an_offer_may_go_before_the_first_call_or_with_it)
 	rr_test_params.offer_after = 7;
 	cr_assert(may_wait() && f.offers == 7);
 	rr_test_params.offer_after = RR_AFTER_AUTO;
-	cr_assert(may_wait() && f.offers == 58, "this process has upgraded none");
+	cr_assert(may_wait() && f.offers == 48, "this process has upgraded none");
 	rr_price_paid(RR_PRICE_MAKE, 30 * RR_USEC);
 	cr_assert(may_wait() && f.offers == 2);
 	rr_learned_end((struct sockaddr_in6 *)&(union { struct sockaddr_in in; struct sockaddr_in6 in6; }){ at }, 9, 3);

@@ -22,6 +22,8 @@
 				 * that works, which no upgrade makes shorter */
 #define UNTRIED	(700 * RR_USEC)	/* for the price until one is known: a process's first upgrade
 				 * takes some 2 ms of both ends */
+#define UNTRIED_MOST	48u	/* … and the record to try with at the latest: a server looks
+				 * for offers in 64, and one that cannot go goes later */
 #define FIRST	2u		/* the record to offer with if nothing is known of others */
 #define FAR	8u		/* what needs more than so many times the calls is not tried */
 #define LITTLE	(100 * RR_USEC)	/* a shorter step set nothing up, but looked for news */
@@ -46,7 +48,7 @@ uint32_t rr_when_record(const struct rr_when *w)
 	if (w->len >= LARGE)
 		return 1;
 	enough = worth(w);
-	later = w->price ? rr_max(calls + 1, FIRST) : enough;
+	later = w->price ? rr_max(calls + 1, FIRST) : rr_min(enough, UNTRIED_MOST);
 	if (w->usual.again && calls >= FEW && FAR * calls >= enough)
 		return FIRST;
 	return calls >= enough ? 1 : later;
