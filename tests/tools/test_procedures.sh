@@ -92,12 +92,12 @@ is "results that are short: client" "$(sums $client)" "[[2,551,0,0,$((551 * 44))
 run res 100 70001
 is "results that are long: client" "$(sums $client)" "[[2,111,0,0,$((111 * 44)),$((111 * 70032)),0,111,111]]"
 run threads 4 2000	# and five each before
-is "four threads: client" "$(sums $client)" "[[0,8020,0,0,320800,192480,0,0,8020]]"
+is "four threads: client" "$(sums $client)" "[[0,8084,0,0,323360,194016,0,0,8084]]"
 run shared 4 2000
-is "four threads on one connection: client" "$(sums $client)" "[[0,8020,0,0,320800,192480,0,0,8020]]"
+is "four threads on one connection: client" "$(sums $client)" "[[0,8084,0,0,323360,194016,0,0,8084]]"
 is "all of it: server" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[] | [.procedure, .calls, .latency_ns.count]]')" \
-	"[[0,16040,16040],[1,1101,1101],[2,662,662]]"
-is "the process's latency is of all of them" "$("$stat" --json $client | jq .processes[].latency_ns.count)" 8020
+	"[[0,16168,16168],[1,1101,1101],[2,662,662]]"
+is "the process's latency is of all of them" "$("$stat" --json $client | jq .processes[].latency_ns.count)" 8084
 
 # A server that reads its calls, and answers none: they show while they wait, when their client is gone, and when it is.
 cat >"$T/mute.py" <<'P'
@@ -152,9 +152,9 @@ is "--reset of a process: what is new" "$("$stat" --procedures $daemon | grep -c
 is "--reset of a process: not of others" "$("$stat" --procedures $client | grep -c " v1 NULL  *12 ")" 1
 "$stat" --reset $client
 is "--reset of another process keeps the first one's" "$("$stat" --procedures | grep -c " v1 NULL  *12 ")" 1
-has "--total" "$("$stat" --procedures --total $daemon)" "  536891973 v1 NULL                16052      0      0      40      24 "
-is "--reset is not for programs" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[].calls]')" "[16052,1101,773]"
-is "nor for OpenMetrics" "$("$stat" --openmetrics $daemon | grep -c "calls_total.* 16052\$")" 1
+has "--total" "$("$stat" --procedures --total $daemon)" "  536891973 v1 NULL                16180      0      0      40      24 "
+is "--reset is not for programs" "$("$stat" --json $daemon | jq -c '[.processes[].procedures[].calls]')" "[16180,1101,773]"
+is "nor for OpenMetrics" "$("$stat" --openmetrics $daemon | grep -c "calls_total.* 16180\$")" 1
 kill $daemon
 wait $daemon 2>/dev/null
 finish
