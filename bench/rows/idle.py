@@ -10,6 +10,7 @@ SETTLED = 5     # ... and then on each
 
 
 def settle(client):
+    """Makes so many calls that all connections of the client are carried, if they can be."""
     client.tell(f"calls {TRIED} 0")
     client.tell(f"each {SETTLED}")
 

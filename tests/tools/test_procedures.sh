@@ -91,7 +91,7 @@ run res 500 2000
 is "results that are short: client" "$(sums $client)" "[[2,551,0,0,$((551 * 44)),$((551 * 2028)),0,0,551]]"
 run res 100 70001
 is "results that are long: client" "$(sums $client)" "[[2,111,0,0,$((111 * 44)),$((111 * 70032)),0,111,111]]"
-run threads 4 2000	# and five each before
+run threads 4 2000	# and before that five each, and 64 of the first
 is "four threads: client" "$(sums $client)" "[[0,8084,0,0,323360,194016,0,0,8084]]"
 run shared 4 2000
 is "four threads on one connection: client" "$(sums $client)" "[[0,8084,0,0,323360,194016,0,0,8084]]"
