@@ -3,6 +3,7 @@
  * benchcli PORT|PATH first N [CALLS]		the same of new connections: connect, CALLS (1) NULL calls, close
  * benchcli PORT|PATH paced N GAP		the same of NULL calls that come GAP us apart, and the CPU time of all,
  *						in this process and in the one whose pid is in BENCH_SERVER
+ * benchcli PORT|PATH told			the same for each line "N GAP" of its standard input, on one connection
  * benchcli PORT|PATH threads N [CALLS]		N threads, each a connection: NULL calls per second
  * benchcli PORT|PATH shared N [CALLS]		N threads that share one connection
  *
@@ -86,16 +87,11 @@ static uint64_t server_cpu(void)
 	return pid && !clock_getcpuclockid(atoi(pid), &clock) ? clock_ns(clock) : 0;
 }
 
-static void print_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
+static void print_gapped(CLIENT *c, unsigned int n, unsigned int gap_us, uint64_t *ns)
 {
 	struct timespec gap = { gap_us / 1000000, (long)(gap_us % 1000000) * 1000 };
-	CLIENT *c = open_client();
-	uint64_t own, servers;
+	uint64_t servers = server_cpu(), own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
-	for (unsigned int i = 0; i < BENCH_TRIED + 10; i++)
-		ask_null(c);
-	servers = server_cpu();
-	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t t;
 
@@ -106,10 +102,48 @@ static void print_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
 	}
 	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own;
 	servers = server_cpu() - servers;
-	clnt_destroy(c);
 	printf("{\"cpu\":%lu,\"server_cpu\":%lu,", (unsigned long)own, (unsigned long)servers);
 	print_times(ns, n);
 	puts("}");
+}
+
+/* A client whose connection is carried, if it can be. */
+static CLIENT *open_tried(void)
+{
+	CLIENT *c = open_client();
+
+	for (unsigned int i = 0; i < BENCH_TRIED + 10; i++)
+		ask_null(c);
+	return c;
+}
+
+static void print_paced(unsigned int n, unsigned int gap_us, uint64_t *ns)
+{
+	CLIENT *c = open_tried();
+
+	print_gapped(c, n, gap_us, ns);
+	clnt_destroy(c);
+}
+
+/* Returns the program's exit status. */
+static int do_as_told(void)
+{
+	CLIENT *c = open_tried();
+	unsigned int n, gap_us;
+	char line[64];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while (fgets(line, sizeof(line), stdin)) {
+		uint64_t *ns;
+
+		if (sscanf(line, "%u %u", &n, &gap_us) != 2 || n == 0)
+			return 64;
+		ns = calloc(n, sizeof(*ns));
+		print_gapped(c, n, gap_us, ns);
+		free(ns);
+	}
+	clnt_destroy(c);
+	return 0;
 }
 
 static void print_first(unsigned int n, unsigned int calls, uint64_t *ns)
@@ -162,12 +196,16 @@ int main(int argc, char **argv)
 	unsigned int n = argc > 3 ? (unsigned int)atoi(argv[3]) : 0;
 	unsigned int size = argc > 4 ? (unsigned int)atoi(argv[4]) : 0;
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
+	int told = argc == 3 && !strcmp(argv[2], "told");
 
-	if (n == 0 || !ns) {
-		fprintf(stderr, "usage: benchcli PORT|PATH null|arg|res|first|paced|threads|shared N [SIZE|CALLS|GAP]\n");
+	if ((n == 0 && !told) || !ns) {
+		fprintf(stderr, "usage: benchcli PORT|PATH null|arg|res|first|paced|threads|shared N [SIZE|CALLS|GAP]\n"
+			"       benchcli PORT|PATH told\n");
 		return 64;
 	}
 	server = address_of(argv[1]);
+	if (told)
+		return do_as_told();
 	calls_per_thread = size ? size : 5000;
 	if (!strcmp(argv[2], "threads") || !strcmp(argv[2], "shared"))
 		print_threads(n, !strcmp(argv[2], "shared"));

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many connections, of which one is active or none."""
+import contextlib
 import time
 
-from .measure import Measurement, Row
+from .measure import Measurement, Row, Turns
 from .programs import SHIM, TCP, UNIX, Server, Side, Talker, app, cpu_ns
 
 TRIED = 64      # calls on a process's first connection: by then it is carried
@@ -22,19 +23,30 @@ def held(side, client, n):
     time.sleep(1.5)     # until they are idle, also by the library's own measure
 
 
-def one_active(server, n, paced, burst):
-    """n idle connections; on one of them calls that are 10 ms apart, then calls back to back."""
+@contextlib.contextmanager
+def crowd(kind, server, n):
+    """A server, and a client with n connections, which are carried and idle."""
+    with Side(kind) as side, Server(side, server) as s, Talker(side, [app("idlecli"), side.address, str(n), "1"]) as client:
+        client.hear()
+        held(side, client, n)
+        yield s, client
+
+
+def one_active(server, n, calls=15):
+    """n idle connections; on one of them calls that are 10 ms apart."""
+    @contextlib.contextmanager
     def play(kind):
-        with Side(kind) as side, Server(side, server) as s, \
-                Talker(side, [app("idlecli"), side.address, str(n), "1"]) as client:
-            client.hear()
-            held(side, client, n)
-            cpu = cpu_ns(s.pid)
-            run = client.tell(f"calls {paced} 10000")
-            cpu = cpu_ns(s.pid) - cpu
-            back = client.tell(f"calls {burst} 0")["p50"]
-            return {"p50": run["p50"], "server_cpu": cpu / paced, "client_cpu": run["cpu"] / paced,
-                    "back_to_back": back}
+        with crowd(kind, server, n) as (s, client):
+            last = cpu_ns(s.pid)
+
+            def turn():
+                """What the server does between two turns is not lost."""
+                nonlocal last
+                run = client.tell(f"calls {calls} 10000")
+                before, last = last, cpu_ns(s.pid)
+                return {"p50": run["p50"], "server_cpu": (last - before) / calls, "client_cpu": run["cpu"] / calls}
+
+            yield turn
     return play
 
 
@@ -44,16 +56,20 @@ def opening(kind):
         return client.hear()
 
 
-def active_rows(what, n, **more):
+def active(what, server, n):
     name = f"{what}, {n:,} idle, a call per 10 ms"
-    return {"": Row(f"{name}: p50", "p50", "less", 1.0, "us", 1000),
-            ".cpu": Row(f"{name}: server CPU", "server_cpu", "less", 0.9, "us", 1000), **more}
+    return Turns(one_active(server, n), {
+        "": Row(f"{name}: p50", "p50", "less", 1.0, "us", 1000),
+        ".cpu": Row(f"{name}: server CPU", "server_cpu", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX), rounds=40)
 
 
-def back_to_back(what, server, n):
+def back_to_back(what, server, n, calls=5000):
     """Calls back to back on one of n connections."""
-    return Measurement(one_active(server, n, 1, 5000),
-                       {"": Row(f"{what}, {n:,} idle, back to back: p50", "back_to_back", "less", 2, "us", 1000)},
+    def play(kind):
+        with crowd(kind, server, n) as (_, client):
+            return client.tell(f"calls {calls} 0")
+
+    return Measurement(play, {"": Row(f"{what}, {n:,} idle, back to back: p50", "p50", "less", 2, "us", 1000)},
                        (TCP, SHIM, UNIX), rounds=5)
 
 
@@ -93,12 +109,12 @@ def memory(kind):
 MEASUREMENTS = {
     "idle12": back_to_back("svc_run", "benchsvc", 12),
     "epoll12": back_to_back("epoll", "idlesvc", 12),
-    "idle100": Measurement(one_active("benchsvc", 100, 150, 3000), active_rows("svc_run", 100), (TCP, SHIM, UNIX), rounds=7),
-    "idle1000": Measurement(one_active("benchsvc", 1000, 150, 2000), active_rows("svc_run", 1000, **{
-        ".burst": Row("svc_run, 1,000 idle, back to back: p50", "back_to_back", "less", 2, "us", 1000)}), (TCP, SHIM, UNIX), rounds=3),
+    "idle100": active("svc_run", "benchsvc", 100),
+    "idle1000": active("svc_run", "benchsvc", 1000),
+    "idle1000.burst": back_to_back("svc_run", "benchsvc", 1000, 2000),
     "opening": Measurement(opening, {"": Row("opening 1,000 connections under svc_run, each", "open", "less", 0.9, "us", 1000)},
                            (TCP, SHIM, UNIX), rounds=31),
-    "epoll1000": Measurement(one_active("idlesvc", 1000, 150, 2000), active_rows("epoll", 1000), (TCP, SHIM, UNIX), rounds=7),
+    "epoll1000": active("epoll", "idlesvc", 1000),
     "memory": Measurement(memory, {
         "": Row("idle connection of 2,000, both ends", "kib", "alone", 64, "KiB"),
         ".cpu": Row("... CPU in 5 s of idling", "cpu", "alone", 10, "ms", 1e6)}, rounds=1, slow=True),

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A measurement plays its programs with each carrier in turn, and judges rows by medians."""
+import contextlib
+import functools
 import random
 import statistics
 from dataclasses import dataclass
@@ -33,23 +35,29 @@ class Row:
         unit = {"less": " x", "more": " x"}.get(self.how, f" {self.unit}")
         return f"{'>=' if RATIOS[self.how][1] else '<='} {self.must:g}{unit}"
 
-    def judge(self, runs):
+    def judge(self, runs, measurement):
         """runs: for each kind, what each of its plays has measured."""
         values = {k: [r[self.metric] / self.scale for r in rs] for k, rs in runs.items()
                   if all(self.metric in r for r in rs)}
         median = {k: statistics.median(v) for k, v in values.items()}
         ratio, above = RATIOS[self.how]
+
+        def number(kind):
+            if self.against not in values:
+                return ratio(None, median[kind])
+            return measurement.compare(ratio, values[self.against], values[kind])
+
         tcp = median.get(self.against)
-        measured = ratio(tcp, median[self.kind])
+        measured = number(self.kind)
         met = self.how == "told" or (measured >= self.must if above else measured <= self.must)
         line = {"must": self.bound(), "measured": round(measured, 3), "unit": self.unit,
                 "verdict": "ok" if met else "short", self.kind: shown(median[self.kind])}
         for kind in {TCP, self.against, "unix"} & set(median):
             line[kind] = shown(median[kind])
         if tcp and len(values[self.against]) > 1:
-            line["tcp_spread"] = round((max(values[self.against]) - min(values[self.against])) / tcp, 2)
+            line["tcp_spread"] = round(measurement.spread(values[self.against]) / tcp, 2)
         if BEFORE in median and self.kind == SHIM:
-            before = ratio(tcp, median[BEFORE])
+            before = number(BEFORE)
             better = (measured, before) if above else (before, measured)
             line.update(before=round(before, 3), against_before=round(better[0] / better[1], 3) if better[1] else None)
         return line
@@ -75,21 +83,50 @@ class Measurement:
     rounds: int = 7
     slow: bool = False
     before_failed: str = ""
+    told = {}   # more for the line of the first row
+
+    @contextlib.contextmanager
+    def plays(self, kinds):
+        """What measures once, for each kind."""
+        yield {k: functools.partial(self.play, k) for k in kinds}
+
+    @contextlib.contextmanager
+    def older_may_fail(self, kind):
+        """An older revision may be unable to do what the row asks for."""
+        try:
+            yield
+        except Failed as why:
+            if kind != BEFORE:
+                raise
+            self.before_failed = str(why)
+
+    def play_round(self, plays, runs):
+        for kind in shuffled(runs):
+            with self.older_may_fail(kind):
+                runs[kind].append(plays[kind]())
+            if self.before_failed:
+                runs.pop(BEFORE, None)
 
     def run(self, rounds):
         """What each kind's plays have measured, in turn."""
         kinds = self.kinds + ((BEFORE,) if BEFORE in BUILDS and SHIM in self.kinds else ())
-        runs = {k: [] for k in kinds}
+        with self.plays(kinds) as plays:
+            runs = {k: [] for k in plays}
+            return self.play_rounds(plays, runs, rounds)
+
+    def play_rounds(self, plays, runs, rounds):
         for _ in range(rounds):
-            for kind in shuffled(runs):
-                try:
-                    runs[kind].append(self.play(kind))
-                except Failed as why:
-                    if kind != BEFORE:  # an older revision may be unable to do what the row asks for
-                        raise
-                    del runs[kind]
-                    self.before_failed = str(why)
+            self.play_round(plays, runs)
         return runs
+
+    @staticmethod
+    def compare(ratio, tcp, values):
+        """A row's number."""
+        return ratio(statistics.median(tcp), statistics.median(values))
+
+    @staticmethod
+    def spread(values):
+        return max(values) - min(values)
 
     def judge(self, name, runs):
         """The rows' lines."""
@@ -97,6 +134,50 @@ class Measurement:
                    for k, rs in runs.items()}
         if self.before_failed:
             details["before_failed"] = self.before_failed
+        more = self.told
         for suffix, row in self.rows.items():
-            yield {"row": name + suffix, "label": row.label, **row.judge(runs), "medians": details}
-            details = {}    # only the first row has them
+            yield {"row": name + suffix, "label": row.label, **row.judge(runs, self), **more, "medians": details}
+            details, more = {}, {}  # only the first row has them
+
+
+class Turns(Measurement):
+    """A measurement whose programs stay, those of all kinds at the same time, and take turns of a fraction of a second: for calls
+    that are far apart. The host of a virtual machine makes of a wake-up what it likes, for seconds at a time 0.2 ms and then 4. So
+    each turn is compared with TCP's in the same round, and the row's number is the median of that; and a round counts only if
+    TCP's p50 in it is at most twice what it is in a quiet one. The spread is that of the middle half.
+
+    play(kind) is a context manager for the programs; what it yields measures a turn."""
+    MOST = 3    # times the rounds asked for, until so many were quiet
+
+    @contextlib.contextmanager
+    def plays(self, kinds):
+        with contextlib.ExitStack() as held:
+            plays = {}
+            for kind in kinds:
+                with self.older_may_fail(kind):
+                    plays[kind] = held.enter_context(self.play(kind))
+            yield plays
+
+    def play_rounds(self, plays, runs, rounds):
+        for _ in range(self.MOST * rounds):
+            self.play_round(plays, runs)
+            quiet = self.quiet([r["p50"] for r in runs[TCP]])
+            if len(quiet) == rounds:
+                break
+        self.told = {"rounds": len(runs[TCP]), "quiet": len(quiet)}
+        return {k: [rs[i] for i in quiet] for k, rs in runs.items()}
+
+    @staticmethod
+    def quiet(p50):
+        """Which of these are of a quiet machine."""
+        least = sorted(p50)[len(p50) // 10]
+        return [i for i, p in enumerate(p50) if p <= 2 * least]
+
+    @staticmethod
+    def compare(ratio, tcp, values):
+        return statistics.median(map(ratio, tcp, values))
+
+    @staticmethod
+    def spread(values):
+        low, _, high = statistics.quantiles(values, n=4)
+        return high - low
