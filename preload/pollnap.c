@@ -12,6 +12,11 @@
 #include "preload/ready.h"
 #include "preload/real.h"
 
+/* A nap that ends for its time only has woken the thread for nothing. Then the next ones are
+ * longer, until there is a message within the time of a short one. */
+static _Atomic uint32_t vain;	/* … so many in a row */
+#define VAIN_MOST 7u
+
 struct nap {
 	struct pollfd *fds;	/* the app's */
 	nfds_t n;
@@ -20,6 +25,25 @@ struct nap {
 	struct rr_conn *c;
 	int cancel;
 };
+
+static rr_time nap_time(void)
+{
+	return RR_NAP_MOST << atomic_load_explicit(&vain, memory_order_relaxed);
+}
+
+static void was_vain(void)
+{
+	uint32_t n = atomic_load_explicit(&vain, memory_order_relaxed);
+
+	atomic_store_explicit(&vain, rr_min(n + 1, VAIN_MOST), memory_order_relaxed);
+}
+
+static void had_news(rr_time began)
+{
+	if (unlikely(atomic_load_explicit(&vain, memory_order_relaxed)) &&
+	    rr_now() - began < RR_NAP_MOST)
+		atomic_store_explicit(&vain, 0, memory_order_relaxed);
+}
 
 /* Cleanup handler of a thread that is cancelled in its sleep. */
 static void nap_cancelled(void *arg)
@@ -67,8 +91,8 @@ static int nap_ended(const struct nap *w, const struct pollfd *k, int ready)
 static int sleep_at_rest(struct nap *w, int wake, rr_time deadline)
 {
 	struct pollfd k[RR_NAP_FEW];
-	rr_time now = rr_now();
-	rr_time end = rr_min(deadline, rr_min(rr_conn_idle(now), now + RR_NAP_MOST));
+	rr_time now = rr_now(), over = now + nap_time();
+	rr_time end = rr_min(deadline, rr_min(rr_conn_idle(now), over));
 	struct timespec ts;
 	int rc;
 
@@ -79,8 +103,12 @@ static int sleep_at_rest(struct nap *w, int wake, rr_time deadline)
 	rc = rr_real_sleep(k, w->n, rr_left(&ts, now, end), NULL);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
-	if (rc > 0)
+	if (rc > 0) {
+		had_news(now);
 		return nap_ended(w, k, rc);
+	}
+	if (!rc && end == over && end != deadline)
+		was_vain();
 	rr_conn_rested(w->c);
 	if (rc < 0)
 		return errno == EINTR ? -EINTR : RR_POLL_ON;

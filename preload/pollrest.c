@@ -14,12 +14,15 @@ enum {
 	LOOK_MOST = 512,	/* connections verified in one go: 1 to 6 ms */
 };
 /* A wait that lasts this long looks at all connections at rest, once, if they are not too many
- * for one look; */
+ * for one look. Where looks find nothing the next one comes later, at LOOK_NEXT at the latest:
+ * a server with a call every few seconds would wake up for one after each. */
 #define LOOK_SOON	RR_SEC
-/* if they are, at the next of them each time this has passed. */
+/* If they are too many, at the next of them each time this has passed. */
 #define LOOK_NEXT	(30 * RR_SEC)
 /* Each wait looks at the connections at rest if nobody has for this long. */
 #define REST_MOST	(60 * RR_SEC)
+
+static _Atomic uint32_t calm;	/* rounds of looks since one has found something */
 
 void rr_slot_wakes(struct rr_work *w, struct rr_slot *s)
 {
@@ -327,7 +330,19 @@ static nfds_t ask_anchors(struct rr_work *w, struct pollfd *p)
 
 rr_time rr_pollrest_look(const struct rr_work *w, rr_time now)
 {
-	return now + (w->resting > LOOK_MOST ? LOOK_NEXT : LOOK_SOON);
+	uint32_t n = rr_min(atomic_load_explicit(&calm, memory_order_relaxed), 8u);
+
+	if (w->resting > LOOK_MOST)
+		return now + LOOK_NEXT;
+	return now + rr_min(LOOK_SOON << n, LOOK_NEXT);
+}
+
+/* Two threads may count one for two: then the next look comes sooner. */
+static void note_look(bool found)
+{
+	uint32_t n = atomic_load_explicit(&calm, memory_order_relaxed);
+
+	atomic_store_explicit(&calm, found ? 0 : n + 1, memory_order_relaxed);
 }
 
 /* When to verify those that this look has left; if none are left, the round is over. */
@@ -348,6 +363,7 @@ void rr_pollrest_verify(struct rr_work *w)
 	struct pollfd *p;
 	struct rr_slot *s;
 	nfds_t n, i = 0;
+	bool found = false;
 
 	verify_set(w);
 	/* where the fds to sleep on were, behind what entries may be added now */
@@ -359,9 +375,11 @@ void rr_pollrest_verify(struct rr_work *w)
 
 		if (same && i < n && !p[i].revents)
 			continue;
+		found = true;
 		rr_pollrest_leaves(w, s, false);
 		if (!same)
 			rr_slot_drop(w, s);
 	}
+	note_look(found);
 	w->verify = next_look(w);
 }

@@ -177,7 +177,7 @@ void rr_setup_conn(void)
 		.process_budget = conf.process_budget,
 		.native_silent = conf.native_silent,
 		.warm_memory = conf.warm_memory,
-		.idle_trim = conf.idle_trim_ms,
+		.idle_trim = conf.idle_trim_ms, .idle_stay = conf.idle_stay,
 		.reliable_replies = conf.reliable_replies,
 		.mode = mode,
 		.alike = !conf.nrules,

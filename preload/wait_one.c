@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "core/base/os.h"
+#include "core/base/outdated.h"
 #include "preload/real.h"
 
 #define NAP	RR_MSEC		/* shorter than the kernel's time-outs can express */
@@ -111,18 +112,27 @@ static enum handlers scan_handlers(void)
 	return restart ? MIXED : ALL_EINTR;
 }
 
-/* Are there handlers of both kinds? The answer is at most a second old; sleep_in_poll() looks
- * anew after an EINTR. */
+static _Atomic uint64_t seen_handlers;	/* when; its lowest bit: of both kinds */
+
+static enum handlers see_handlers(rr_time now)
+{
+	enum handlers h = scan_handlers();
+
+	atomic_store_explicit(&seen_handlers, (now & ~UINT64_C(1)) | (h == MIXED),
+			      memory_order_relaxed);
+	return h;
+}
+
+/* Are there handlers of both kinds? The answer may be out of date (rr_is_outdated()); an EINTR
+ * brings it up to date. */
 static bool handlers_mixed(rr_time now)
 {
-	static _Atomic uint64_t seen;	/* time | mixed */
-	uint64_t s = atomic_load_explicit(&seen, memory_order_relaxed);
+	static _Atomic uint32_t uses;
+	uint64_t seen = atomic_load_explicit(&seen_handlers, memory_order_relaxed);
 
-	if (s && now - s < RR_SEC)
-		return s & 1;
-	s = (now & ~UINT64_C(1)) | (scan_handlers() == MIXED);
-	atomic_store_explicit(&seen, s, memory_order_relaxed);
-	return s & 1;
+	if (!seen || rr_is_outdated(now - seen, &uses))
+		return see_handlers(now) == MIXED;
+	return seen & 1;
 }
 
 /* --- sleeping --- */
@@ -182,7 +192,7 @@ static int sleep_in_poll(struct sleeper *s, rr_time now, rr_time end)
 		s->forever = rr_wait_deadline(s->fd, s->option) == RR_TIME_NEVER;
 	if (!s->forever)
 		return -EINTR;
-	switch (scan_handlers()) {
+	switch (see_handlers(rr_now())) {
 	case NO_HANDLER:
 	case ALL_RESTART:
 		return 0;

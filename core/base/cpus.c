@@ -13,8 +13,8 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/outdated.h"
 
-#define REFRESH	RR_SEC
 #define SELDOM	16u	/* looks for a quota only every so often: that opens files */
 #define MOUNT	"/sys/fs/cgroup"
 
@@ -192,12 +192,12 @@ bool rr_cpu_is_only(void)
 uint32_t rr_cpus(rr_time now)
 {
 	static _Atomic uint64_t asked;
-	static _Atomic uint32_t kept = 1, limit = UINT32_MAX, times;
+	static _Atomic uint32_t kept = 1, limit = UINT32_MAX, times, uses;
 	uint64_t then = atomic_load_explicit(&asked, memory_order_relaxed);
 	uint32_t cpus;
 	int saved = errno;
 
-	if (likely(then && now - then < REFRESH))
+	if (likely(then && !rr_is_outdated(now - then, &uses)))
 		return atomic_load_explicit(&kept, memory_order_relaxed);
 	/* One of the threads that find the value outdated. */
 	if (!atomic_compare_exchange_strong_explicit(&asked, &then, now | 1,

@@ -57,6 +57,7 @@ struct rr_conn_params {
 	/* A connection that is idle for so long gives its memory back. If that did not pay
 	 * before, it keeps the memory up to eight times as long. */
 	rr_time idle_trim;
+	uint32_t idle_stay;	/* connections that are left as they are all the same */
 	/* Calls in the reverse direction may have chunks, whatever was agreed. */
 	bool reverse_chunks;
 	bool reliable_replies;

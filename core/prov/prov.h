@@ -293,6 +293,7 @@ struct rr_qp {
 	/* A longer Read is better posted in pieces of this length, because the first bytes can
 	 * be used while the others come; 0: it is not, since all come within the post. */
 	uint32_t read_piece;
+	bool bulky;		/* trim() has more to give back than short messages need */
 	/* For close(), set by the caller: nothing of mem has been used lately. */
 	bool mem_unused;
 	int wake_fd;		/* POLLIN: doorbell or death; -1 before set-up */

@@ -23,19 +23,19 @@ def blocks(pid, what):
 
 
 class Crowd:
-    """N connections between a server and a client. On each a call of size bytes was made, and some that are empty."""
+    """n connections between a server and a client. On each a call of size bytes was made, and some that are empty."""
 
-    def __init__(self, size, **options):
+    def __init__(self, size, n=N, **options):
         self.port = next(ports)
         self.server = program('idlesvc', self.port, **options)
         until(lambda: listening(self.port), 'a listener on port %d' % self.port)
         log = open('%s/crowd.log' % W, 'w+')
-        self.client = subprocess.Popen([APPS + '/idlecli', str(self.port), str(N), '16', str(size)], env=environment(**options),
+        self.client = subprocess.Popen([APPS + '/idlecli', str(self.port), str(n), '16', str(size)], env=environment(**options),
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1)
         procs.append(self.client)
         self.hear()
         self.tell('each 4')
-        same(carried(), 2 * N, 'ends that are carried')
+        same(carried(), 2 * n, 'ends that are carried')
 
     def hear(self):
         check(self.client.stdout.readline().startswith('{'), 'the client ended: status %r' % self.client.poll())
@@ -70,4 +70,32 @@ def nothing_is_given_back_before_its_time():
     check(c.kept() > KEPT, 'an end in use keeps %d bytes' % c.kept())
 
 
-main([short_calls_leave_two_pages_and_the_heads, long_calls_leave_no_more, nothing_is_given_back_before_its_time])
+def sleeps(pid):
+    """How often the process has gone to sleep."""
+    with open('/proc/%d/status' % pid) as f:
+        return int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', f.read(), re.M)[1])
+
+
+def wakeups_after_a_call(**options):
+    """How often a server with few connections wakes up in a second after a call, and what an end has given back by then."""
+    c = Crowd(0, 4, **options)
+    for _ in range(2):	# the first time it may look at them
+        time.sleep(1.2)
+        before = blocks(c.server.pid, '/dev/zero')
+        c.tell('calls 1 0')
+        time.sleep(.05)
+        n = sleeps(c.server.pid)
+        time.sleep(1.2)
+    return sleeps(c.server.pid) - n, before - blocks(c.server.pid, '/dev/zero')
+
+
+def few_are_left_as_they_are():
+    same(wakeups_after_a_call(), (0, 0), 'wake-ups, and bytes given back')
+
+
+def those_that_may_not_stay_are_looked_at():
+    check(wakeups_after_a_call(idle_stay=0)[0] > 0, 'nobody looks')
+
+
+main([short_calls_leave_two_pages_and_the_heads, long_calls_leave_no_more, nothing_is_given_back_before_its_time,
+      few_are_left_as_they_are, those_that_may_not_stay_are_looked_at])

@@ -358,6 +358,8 @@ Test(conn_idle, calls_that_come_before_the_time_is_over_twice_cause_no_wakeup_of
 	cr_assert_leq(rr_conn_idle(now), now + 2 * trim + trim / 10, "the last one is the end");
 }
 
+/* --- a few stay as they are --- */
+
 static struct rr_pair many[40];
 
 /* Opens n of them, with a call and its reply on each. */
@@ -387,6 +389,102 @@ static int trimmed(int n)
 		k += many[i].client.c->share->trimmed + many[i].server.c->share->trimmed;
 	return k;
 }
+
+static int staying(void)
+{
+	return (int)rr_slab_count(RR_MARK_STAYS);
+}
+
+/* Looks until nothing is due at this time any more. Returns when a thread is to wake up for the next look. */
+static rr_time look_all(rr_time at)
+{
+	rr_time next, now = at;
+
+	while ((next = rr_conn_idle(now)) < at + rr_test_params.idle_trim / 4)
+		now = next;
+	return next;
+}
+
+Test(conn_idle, few_idle_connections_keep_what_short_calls_need_and_nobody_looks_at_them)
+{
+	enum { MANY = 5 };
+
+	rr_test_params.idle_trim = 1000 * RR_SEC;
+	rr_test_params.idle_stay = 2 * MANY;
+	open_many(MANY);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(look_all(rr_now() + 1000000 * RR_SEC), RR_TIME_NEVER);
+		cr_assert_eq(trimmed(MANY), 0);
+		cr_assert_eq(staying(), 2 * MANY);
+		call(&many[1], 2, 10);
+		reply(&many[1], 2, 10);
+		cr_assert_eq(rr_conn_idle(rr_now()), RR_TIME_NEVER, "nor after a call");
+	}
+	close_many(MANY);
+	cr_assert_eq(staying(), 0);
+}
+
+Test(conn_idle, more_than_may_stay_take_turns)
+{
+	enum { MANY = 5, STAY = 4 };
+	rr_time trim = rr_test_params.idle_trim = 1000 * RR_SEC, now, next;
+
+	rr_test_params.idle_stay = STAY;
+	open_many(MANY);
+	now = rr_now() + trim + trim / 10;
+	next = look_all(now);
+	cr_assert_eq(staying(), STAY);
+	cr_assert_eq(trimmed(MANY), 2 * MANY - STAY);
+	cr_assert_gt(next, now + 60 * trim);
+	cr_assert_lt(next, now + 70 * trim);
+	for (int i = 0; i < MANY; i++)
+		if (!many[i].client.c->share->trimmed)
+			many[i].client.c->share->active = next - 2 * trim;	/* as by a call */
+	look_all(next);
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(many[i].client.c->share->stays, !many[i].client.c->share->trimmed);
+	cr_assert_eq(staying() + trimmed(MANY), 2 * MANY);
+	cr_assert_lt(staying(), STAY, "those of which nobody has heard for long have made room");
+	call(&many[MANY - 1], 2, 10);
+	reply(&many[MANY - 1], 2, 10);
+	look_all(next + 2 * trim);
+	cr_assert(many[MANY - 1].client.c->share->stays && many[MANY - 1].server.c->share->stays);
+	close_many(MANY);
+}
+
+Test(conn_idle, long_messages_are_not_kept)
+{
+	rr_test_params.idle_stay = 4;
+	traffic(p);
+	an_hour_passes();
+	cr_assert_eq(staying(), 0);
+	assert_two_pages();
+	call(p, 1, 3000);	/* goes inline, but not in a slot */
+	reply(p, 1, 10);
+	an_hour_passes();
+	cr_assert(p->client.c->share->trimmed, "it made the memory of the other's slots");
+	call(p, 1, 100);
+	reply(p, 1, 100);
+	an_hour_passes();
+	cr_assert_eq(staying(), 2);
+}
+
+Test(conn_idle, what_a_child_gets_does_not_stay)
+{
+	rr_test_params.idle_stay = 4;
+	call(p, 1, 100);
+	reply(p, 1, 100);
+	an_hour_passes();
+	cr_assert_eq(staying(), 2);
+	rr_conn_forked(p->client.c);
+	cr_assert_eq(staying(), 1);
+	call(p, 1, 100);
+	reply(p, 1, 100);
+	an_hour_passes();
+	cr_assert(p->client.c->share->trimmed && !p->client.c->share->stays);
+}
+
+/* --- many --- */
 
 /* Several threads sleep, and each wakes when it was told to, but not at the same time. */
 Test(conn_idle, threads_that_only_sleep_do_not_keep_one_another_from_it)

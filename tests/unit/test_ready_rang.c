@@ -257,6 +257,20 @@ Test(ready_rang, the_first_look_is_soon_if_one_look_sees_all)
 	cr_assert_eq(rr_pollrest_look(&w, 7), 7 + LOOK_NEXT);
 }
 
+Test(ready_rang, looks_that_find_nothing_become_seldom)
+{
+	static const rr_time times[] = { RR_SEC, 2 * RR_SEC, 4 * RR_SEC, 8 * RR_SEC, 16 * RR_SEC, 30 * RR_SEC, 30 * RR_SEC };
+
+	put_to_rest(0);
+	for (size_t i = 0; i < rr_array_size(times); i++) {
+		cr_assert_eq(rr_pollrest_look(&w, 7), 7 + times[i], "%zu", i);
+		verify(1, RR_TIME_NEVER);
+	}
+	anchor[0] = POLLHUP;
+	verify(1, RR_TIME_NEVER);
+	cr_assert_eq(rr_pollrest_look(&w, 7), 7 + RR_SEC, "there was something");
+}
+
 Test(ready_rang, of_lots_some_are_verified_at_a_time)
 {
 	begin_lots(LOOK_MOST + 88);

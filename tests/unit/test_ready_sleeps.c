@@ -159,7 +159,7 @@ Test(ready_sleeps, how_long_one_at_rest_is_slept_for)
 {
 	static const struct { rr_time deadline, idle, left; int rc; } t[] = {
 		{ RR_TIME_NEVER, RR_TIME_NEVER, RR_NAP_MOST, RR_POLL_ON }, { START + 5, RR_TIME_NEVER, 5, 0 },
-		{ START + RR_NAP_MOST, RR_TIME_NEVER, RR_NAP_MOST, 0 }, { START + RR_NAP_MOST + 1, RR_TIME_NEVER, RR_NAP_MOST, RR_POLL_ON },
+		{ START + RR_NAP_MOST, RR_TIME_NEVER, RR_NAP_MOST, 0 }, { START + 2 * RR_NAP_MOST + 1, RR_TIME_NEVER, 2 * RR_NAP_MOST, RR_POLL_ON },
 		{ RR_TIME_NEVER, START + 7, 7, RR_POLL_ON }, { START + 9, START + 7, 7, RR_POLL_ON }, { START + 7, START + 9, 7, 0 },
 	};
 
@@ -170,6 +170,34 @@ Test(ready_sleeps, how_long_one_at_rest_is_slept_for)
 		cr_assert(c->rests && p[0].revents == 0 && c->disarms == 0);
 	}
 	cr_assert_eq(c->arms, 1);
+}
+
+static rr_time comes_after;
+
+static void comes_late(void)
+{
+	comes();
+	now += comes_after;
+}
+
+Test(ready_sleeps, naps_in_vain_become_longer_until_there_is_news_soon)
+{
+	for (int i = 0; i < 9; i++) {
+		cr_assert_eq(naps(RR_TIME_NEVER), RR_POLL_ON);
+		cr_assert_eq(nap_told.left, RR_NAP_MOST << rr_min(i, 7), "%d", i);
+	}
+	nap_told.says = 1;
+	nap_told.meanwhile = comes_late;
+	comes_after = RR_NAP_MOST;
+	for (int i = 0; i < 3; i++) {
+		c->ready = 0;
+		cr_assert_eq(naps(RR_TIME_NEVER), 1);
+		cr_assert_eq(nap_told.left, RR_NAP_MOST << 7);
+		comes_after -= i;
+	}
+	c->ready = 0;
+	naps(RR_TIME_NEVER);
+	cr_assert_eq(nap_told.left, RR_NAP_MOST);
 }
 
 Test(ready_sleeps, a_signal_ends_it_and_another_error_is_the_long_ways)

@@ -22,6 +22,7 @@
 
 #include "core/base/iov.h"
 #include "core/base/thread.h"
+#include "core/conn/base/idle.h"
 #include "core/conn/base/marks.h"
 #include "core/conn/base/plainwait.h"
 #include "core/conn/base/state.h"
@@ -183,41 +184,6 @@ void rr_loopback_end(int *far, bool reset);
 /* Resets the connection from the app's end: our end sees a reset, and fd is no longer
  * connected. */
 void rr_loopback_reset(int fd);
-
-/* idle.c */
-/* When idle connections are to be looked at next; 0: nothing to do, or a thread is looking. */
-extern _Atomic rr_time rr_idle_next;
-
-/* The connection has just become carried, or is in use again after it was trimmed. Under its
- * lock. */
-void rr_idle_wake(struct rr_share *sh, rr_time now);
-
-/* A message has come or gone. rr_idle_next may be 0 although the connection is not trimmed:
- * then another process of the family woke it, which may be gone by now, so this process must
- * schedule a look itself. */
-static inline void rr_idle_used(struct rr_share *sh, rr_time now)
-{
-	if (unlikely(sh->trimmed || !atomic_load_explicit(&rr_idle_next, memory_order_relaxed)))
-		rr_idle_wake(sh, now);
-}
-
-/* Looks at connections that may be idle, if that is due. Returns when to look again, or
- * RR_TIME_NEVER. */
-rr_time rr_idle_look(rr_time now);
-
-/* warm.c */
-/* A buffer may just have been freed. If it was the last one, counts the pages that the
- * connection keeps, and gives them back if the process keeps too many. */
-void rr_idle_count_warm(struct rr_share *sh);
-static inline void rr_idle_warm(struct rr_share *sh)
-{
-	if (unlikely(!sh->pool.used && sh->pool.peak > sh->warm))
-		rr_idle_count_warm(sh);
-}
-
-/* Gives back chunk memory that is not in use. The connection's own tables stay, because a
- * connection at work would touch them again at once. */
-void rr_idle_trim(struct rr_share *sh);
 
 /* calls.c: statistics of procedures, under the connection's lock. For a message that the engine
  * has accepted, while its head is still there, and for one that is delivered to the app. */

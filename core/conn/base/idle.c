@@ -11,6 +11,7 @@
 #include "core/conn/base/base.h"
 
 #define PATIENCE	8u	/* times idle_trim, at most */
+#define STAY		64u	/* times idle_trim, where more would stay than may */
 #define LOOK_MAX	16u	/* connections trimmed in one look, each in some 20 us */
 #define HASTE		64u	/* while there are more idle ones: looks per idle_trim … */
 #define BUSY		4u	/* … if threads do nothing but wait; if they are busy */
@@ -18,6 +19,7 @@
 
 _Atomic rr_time rr_idle_next;
 static _Atomic bool left_over;	/* the last look found more idle ones than it trimmed */
+static _Atomic bool crowded;	/* one more would stay if it might */
 /* A message may come while connections are trimmed, most likely the reply that a thread is
  * about to wait for. So they are when a thread that was told to wake at this time does so, and
  * none has gone to sleep meanwhile. */
@@ -40,15 +42,66 @@ static void trim_tables(struct rr_share *sh)
 	}
 }
 
-/* Schedules the next look, if none is scheduled. False: one was. */
+/* Schedules the next look for this time at the latest. False: that is so already. */
 static bool look_at_time(rr_time when)
 {
-	rr_time none = 0;
+	rr_time due = atomic_load_explicit(&rr_idle_next, memory_order_relaxed);
 
-	return atomic_compare_exchange_strong_explicit(&rr_idle_next, &none, when,
-						       memory_order_acq_rel,
-						       memory_order_relaxed);
+	while (!due || due > when)
+		if (atomic_compare_exchange_weak_explicit(&rr_idle_next, &due, when,
+							  memory_order_acq_rel,
+							  memory_order_relaxed))
+			return true;
+	return false;
 }
+
+/* --- a few stay as they are --------------------------------------------------------------- */
+
+static bool is_crowded(void)
+{
+	return atomic_load_explicit(&crowded, memory_order_relaxed);
+}
+
+/* When the memory of this connection is to be given back, as things are. */
+static rr_time due_at(const struct rr_share *sh)
+{
+	if (sh->trimmed)
+		return RR_TIME_NEVER;
+	if (!rr_idle_stays(sh))
+		return sh->active + sh->patience;
+	return is_crowded() ? sh->active + STAY * rr_cp->idle_trim : RR_TIME_NEVER;
+}
+
+/* May the connection, which is idle, stay as it is? To give its memory back and to take it up
+ * again costs more than a call by TCP does, and one that is called every few seconds would have
+ * to pay for that each time. The few that stay need no look either. */
+static bool may_stay(struct rr_conn *c)
+{
+	struct rr_share *sh = c->share;
+
+	if (!rr_idle_is_light(sh) ||
+	    atomic_load_explicit(&sh->procs, memory_order_relaxed) != 1)
+		return false;
+	if (rr_slab_count(RR_MARK_STAYS) >= rr_cp->idle_stay) {
+		atomic_store_explicit(&crowded, true, memory_order_relaxed);
+		return false;
+	}
+	return true;
+}
+
+static void begin_stay(struct rr_conn *c)
+{
+	rr_slab_mark(c->index, RR_MARK_STAYS);
+	atomic_store_explicit(&c->share->stays, true, memory_order_relaxed);
+}
+
+void rr_idle_end_stay(struct rr_share *sh)
+{
+	if (atomic_exchange_explicit(&sh->stays, false, memory_order_relaxed))
+		rr_slab_unmark(sh->index, RR_MARK_STAYS);
+}
+
+/* --- looks -------------------------------------------------------------------------------- */
 
 /* How long this connection may be idle from now on. Trimming and coming back cost some twenty
  * page faults. A connection that comes back soon is given twice the time, so that one with a
@@ -68,6 +121,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
+	rr_idle_end_stay(sh);
 	rr_slab_mark(sh->index, RR_MARK_IN_USE);
 	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
@@ -80,6 +134,14 @@ struct look {
 	bool more;		/* there is one that it may not */
 };
 
+static void give_back(struct rr_share *sh)
+{
+	rr_idle_end_stay(sh);
+	rr_idle_trim(sh);
+	trim_tables(sh);
+	sh->trimmed = true;
+}
+
 static bool look_at_conn(struct rr_conn *c, void *ctx)
 {
 	struct rr_share *sh = c->share;
@@ -88,12 +150,13 @@ static bool look_at_conn(struct rr_conn *c, void *ctx)
 
 	if (rr_lock_try(&sh->lock) == 0) {
 		rr_budget_count(c);
-		due = sh->trimmed ? RR_TIME_NEVER : sh->active + sh->patience;
-		if (due <= l->now && l->left) {
+		due = due_at(sh);
+		if (due <= l->now && !sh->stays && may_stay(c)) {
+			begin_stay(c);
+			due = due_at(sh);
+		} else if (due <= l->now && l->left) {
 			l->left--;
-			rr_idle_trim(sh);
-			trim_tables(sh);
-			sh->trimmed = true;
+			give_back(sh);
 			due = RR_TIME_NEVER;
 		}
 		l->more = due <= l->now;
@@ -153,6 +216,8 @@ static rr_time look_at_conns(rr_time now, rr_time due, bool trims)
 
 	if (!rr_slab_each(RR_MARK_IN_USE, look_at_conn, &l))
 		l.next = soon;
+	else if (rr_slab_count(RR_MARK_STAYS) < rr_cp->idle_stay)
+		atomic_store_explicit(&crowded, false, memory_order_relaxed);
 	atomic_store_explicit(&left_over, l.more, memory_order_relaxed);
 	if (l.more)
 		return trims ? now + rr_cp->idle_trim / HASTE : due;

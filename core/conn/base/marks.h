@@ -14,6 +14,8 @@ enum rr_mark {
 	/* Its memory is in use, or was when it was last found trimmed. Set and removed under
 	 * its lock, or before anybody else can have it. */
 	RR_MARK_IN_USE,
+	/* It is idle, and one of the few that keep their memory. Also marked as in use. */
+	RR_MARK_STAYS,
 	/* A native peer that was accepted: it is entering (RR_S_TAKEN), or was when it was last
 	 * looked at … */
 	RR_MARK_ENTERS,

@@ -317,6 +317,7 @@ static void trim_longs(struct rr_shm *q)
 	size_t all = rr_align((size_t)g->slots * g->stride, RR_PAGE);
 
 	q->tx_made = 0;
+	q->qp.bulky = false;
 	q->tx_next_make = q->tx_pos;
 	if (g->stride - used < 2 * RR_PAGE) {
 		madvise(q->peer.longs, all, MADV_REMOVE);

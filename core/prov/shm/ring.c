@@ -121,6 +121,7 @@ static RR_NOINLINE void make_pages(struct rr_shm *q)
 		n = g->slots;	/* each page when it is touched */
 	n = rr_max(n, (uint32_t)MAKE_LEAST);
 	q->tx_made += n;
+	q->qp.bulky = true;
 	q->tx_next_make = q->tx_pos + n;
 }
 
