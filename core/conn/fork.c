@@ -108,7 +108,6 @@ void rr_conn_forked(struct rr_conn *c)
 	/* Must come before the end of the rest below, for rr_rest_may() in another thread. */
 	atomic_fetch_add(&c->share->procs, 1);
 	rr_slab_mark(c->index, RR_MARK_IN_USE);	/* the child may wake it, and then die */
-	rr_idle_end_stay(c->share);
 	atomic_store(&c->rest, 0);
 	rr_standing_ceased(c);
 	c->fork_round = fork_round;

@@ -75,12 +75,9 @@ static rr_time due_at(const struct rr_share *sh)
 /* May the connection, which is idle, stay as it is? To give its memory back and to take it up
  * again costs more than a call by TCP does, and one that is called every few seconds would have
  * to pay for that each time. The few that stay need no look either. */
-static bool may_stay(struct rr_conn *c)
+static bool may_stay(const struct rr_share *sh)
 {
-	struct rr_share *sh = c->share;
-
-	if (!rr_idle_is_light(sh) ||
-	    atomic_load_explicit(&sh->procs, memory_order_relaxed) != 1)
+	if (!rr_idle_is_light(sh))
 		return false;
 	if (rr_slab_count(RR_MARK_STAYS) >= rr_cp->idle_stay) {
 		atomic_store_explicit(&crowded, true, memory_order_relaxed);
@@ -89,13 +86,13 @@ static bool may_stay(struct rr_conn *c)
 	return true;
 }
 
-static void begin_stay(struct rr_conn *c)
+static void begin_stay(struct rr_share *sh)
 {
-	rr_slab_mark(c->index, RR_MARK_STAYS);
-	atomic_store_explicit(&c->share->stays, true, memory_order_relaxed);
+	rr_slab_mark(sh->index, RR_MARK_STAYS);
+	atomic_store_explicit(&sh->stays, true, memory_order_relaxed);
 }
 
-void rr_idle_end_stay(struct rr_share *sh)
+static void end_stay(struct rr_share *sh)
 {
 	if (atomic_exchange_explicit(&sh->stays, false, memory_order_relaxed))
 		rr_slab_unmark(sh->index, RR_MARK_STAYS);
@@ -121,7 +118,7 @@ void rr_idle_wake(struct rr_share *sh, rr_time now)
 {
 	sh->patience = patience(sh, now);
 	sh->trimmed = false;
-	rr_idle_end_stay(sh);
+	end_stay(sh);
 	rr_slab_mark(sh->index, RR_MARK_IN_USE);
 	atomic_store_explicit(&sh->active, now, memory_order_relaxed);
 	if (!look_at_time(now + rr_cp->idle_trim))
@@ -136,7 +133,7 @@ struct look {
 
 static void give_back(struct rr_share *sh)
 {
-	rr_idle_end_stay(sh);
+	end_stay(sh);
 	rr_idle_trim(sh);
 	trim_tables(sh);
 	sh->trimmed = true;
@@ -151,8 +148,8 @@ static bool look_at_conn(struct rr_conn *c, void *ctx)
 	if (rr_lock_try(&sh->lock) == 0) {
 		rr_budget_count(c);
 		due = due_at(sh);
-		if (due <= l->now && !sh->stays && may_stay(c)) {
-			begin_stay(c);
+		if (due <= l->now && !sh->stays && may_stay(sh)) {
+			begin_stay(sh);
 			due = due_at(sh);
 		} else if (due <= l->now && l->left) {
 			l->left--;

@@ -16,13 +16,15 @@ extern _Atomic rr_time rr_idle_next;
  * lock. */
 void rr_idle_wake(struct rr_share *sh, rr_time now);
 
-/* Has the connection no memory but what short messages need? */
+/* Has the connection no memory but what short messages need, and is it this process's alone?
+ * Then it may stay as it is when it is idle. */
 static inline bool rr_idle_is_light(const struct rr_share *sh)
 {
-	return !sh->pool.peak && !sh->qp->bulky;
+	return !sh->pool.peak && !sh->qp->bulky &&
+	       atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
 }
 
-/* Stays it as it is when it is idle? */
+/* Does it? */
 static inline bool rr_idle_stays(const struct rr_share *sh)
 {
 	return atomic_load_explicit(&sh->stays, memory_order_relaxed) && rr_idle_is_light(sh);
@@ -39,9 +41,6 @@ static inline void rr_idle_used(struct rr_share *sh, rr_time now)
 	if (unlikely(sh->trimmed || !looks))
 		rr_idle_wake(sh, now);
 }
-
-/* The connection does not stay as it is any more, as a child is about to have it, too. */
-void rr_idle_end_stay(struct rr_share *sh);
 
 /* Looks at connections that may be idle, if that is due. Returns when to look again, or
  * RR_TIME_NEVER. */

@@ -131,7 +131,7 @@ struct rr_share {
 	/* A message has come: the dialect is settled. */
 	_Atomic bool heard;
 	bool trimmed;
-	_Atomic bool stays;	/* RR_MARK_STAYS, of the one process that has the connection */
+	_Atomic bool stays;	/* as it is when idle, if rr_idle_is_light() */
 	uint32_t index;		/* in the slabs: equal in all processes of the family */
 	rr_time patience;	/* trimmed after being idle for so long */
 	uint32_t warm;		/* pages counted in the process's warm memory */
