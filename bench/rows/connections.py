@@ -16,7 +16,7 @@ ROUNDS = 61
 # libtirpc's server gives its heap back to the kernel at each connection or at none, by chance: in a third of all runs by TCP, too. A
 # connection takes twice the time then, so the medians of 61 rounds were 0.94, 0.82 and 0.59 of TCP's for one library.
 HELD_HEAP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(1 << 20)}
-PAIRS = 15      # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
+PAIRS = 21      # runs of each, with TCP and with the library in turn, since single runs differ by more than 3 %
 
 
 def short_lived(connections, calls):
@@ -29,12 +29,8 @@ def break_even(_kind):
     least = None
     for calls in reversed(CALLS):
         play = short_lived(400, calls)
-        runs = {TCP: [], SHIM: []}
-        for _ in range(PAIRS):
-            for kind in shuffled(runs):
-                runs[kind].append(play(kind)["per_s"])
-        tcp, shim = (statistics.median(runs[k]) for k in (TCP, SHIM))
-        if shim < 0.97 * tcp:
+        pairs = [{kind: play(kind)["per_s"] for kind in shuffled((TCP, SHIM))} for _ in range(PAIRS)]
+        if statistics.median(p[SHIM] / p[TCP] for p in pairs) < 0.97:
             break
         least = calls
     return {"calls": least or 2 * CALLS[-1]}
