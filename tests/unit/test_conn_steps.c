@@ -231,9 +231,10 @@ Test(conn_steps, sleepers_have_a_moment_to_wake_up)
 	cr_assert_eq(c->hold_until, 0);
 	cr_assert_not(rr_upgrade_unseen(c));
 	c->sleepers = 1;
-	cr_assert(rr_upgrade_unseen(c));
+	cr_assert_not(rr_upgrade_unseen(c), "it has come since, met the lock and looks again");
 	now = rr_now();
 	cr_assert(rr_upgrade_waits(c));
+	cr_assert(rr_upgrade_unseen(c));
 	cr_assert(c->hold_until >= now + 100 * RR_MSEC && c->hold_until <= rr_now() + 100 * RR_MSEC);
 	c->hold_until = now;
 	cr_assert_not(rr_upgrade_waits(c));

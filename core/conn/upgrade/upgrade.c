@@ -35,9 +35,16 @@ bool rr_upgrade_spoken(int fd)
 	return rr_queue_info(fd, &info) && info.tcpi_bytes_sent > 0;
 }
 
-bool rr_upgrade_unseen(struct rr_conn *c)
+static bool sleeps_in_kernel(struct rr_conn *c)
 {
 	return rr_conn_is_slept_on(c) || rr_plainwait_has(c);
+}
+
+/* A thread that goes to sleep after rr_upgrade_waits() has found none has met the lock, which
+ * is held since then, and looks again by itself. */
+bool rr_upgrade_unseen(struct rr_conn *c)
+{
+	return c->hold_until && sleeps_in_kernel(c);
 }
 
 /* See upgrade.h. The sleepers have HOLD_MAX to wake up. After that the caller goes on, and
@@ -46,7 +53,7 @@ bool rr_upgrade_waits(struct rr_conn *c)
 {
 	rr_time now;
 
-	if (!rr_upgrade_unseen(c)) {
+	if (!sleeps_in_kernel(c)) {
 		c->hold_until = 0;
 		return false;
 	}

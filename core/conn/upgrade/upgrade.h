@@ -45,8 +45,8 @@ bool rr_upgrade_spoken(int fd);
  * little. */
 bool rr_upgrade_waits(struct rr_conn *c);
 /* Do some threads still sleep after that, for want of a CPU or because they wait for something
- * else? They went to sleep when there was only TCP, and what comes by another way would not
- * wake them. */
+ * else? Asked under the same hold of the lock. They went to sleep when there was only TCP, and
+ * what comes by another way would not wake them. */
 bool rr_upgrade_unseen(struct rr_conn *c);
 /* The same in a state in which threads sleep on the provider's wake-up fd. True: nothing has
  * come there, or they have yet to wake up, so the upgrade is not to go on. */
