@@ -3,7 +3,7 @@
 import contextlib
 
 from .measure import Measurement, Row, Turns
-from .programs import ANYWHERE, APART, Busy, SHIM, TCP, TOGETHER, UNIX, Server, Side, Talker, app, cpu_ns, measure
+from .programs import ANYWHERE, APART, Busy, SHIM, TCP, TOGETHER, UNIX, Meter, Server, Side, Talker, app, measure
 
 BUSY = 4    # processes that want all the CPU they get
 ALL = (TCP, SHIM, UNIX)
@@ -31,14 +31,11 @@ def paced(gap, gap_us, calls, turns=40):
         with Side(kind) as side, Server(side, "benchsvc") as s, Talker(side, [app("benchcli"), side.address, "told"]) as client:
             client.tell(f"1 {gap_us}")
             side.judge(True)
-            last = cpu_ns(s.pid)
+            meter = Meter(s.pid)
 
             def turn():
-                """What the server does between two turns is not lost."""
-                nonlocal last
                 run = client.tell(f"{calls} {gap_us}")
-                before, last = last, cpu_ns(s.pid)
-                return {"cpu_per_call": (run["cpu"] + last - before) / calls, "p50": run["p50"]}
+                return {"cpu_per_call": (run["cpu"] + meter.read()) / calls, "p50": run["p50"]}
 
             yield turn
 

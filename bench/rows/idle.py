@@ -4,7 +4,7 @@ import contextlib
 import time
 
 from .measure import Measurement, Row, Turns
-from .programs import SHIM, TCP, UNIX, Server, Side, Talker, app, cpu_ns
+from .programs import SHIM, TCP, UNIX, Meter, Server, Side, Talker, app, cpu_ns
 
 TRIED = 64      # calls on a process's first connection: by then it is carried
 SETTLED = 5     # ... and then on each
@@ -37,14 +37,11 @@ def one_active(server, n, calls=15):
     @contextlib.contextmanager
     def play(kind):
         with crowd(kind, server, n) as (s, client):
-            last = cpu_ns(s.pid)
+            meter = Meter(s.pid)
 
             def turn():
-                """What the server does between two turns is not lost."""
-                nonlocal last
                 run = client.tell(f"calls {calls} 10000")
-                before, last = last, cpu_ns(s.pid)
-                return {"p50": run["p50"], "server_cpu": (last - before) / calls, "client_cpu": run["cpu"] / calls}
+                return {"p50": run["p50"], "server_cpu": meter.read() / calls, "client_cpu": run["cpu"] / calls}
 
             yield turn
     return play

@@ -4,7 +4,7 @@
 
 /* When to look up again what an app or an administrator may change, such as affinity. Once a
  * second is seldom enough where there are many calls. With a call every few seconds each would
- * look, for a tenth of what it takes by TCP, so there an answer serves several. */
+ * look, some sixty system calls at a client, so there an answer serves several. */
 
 #include <stdatomic.h>
 

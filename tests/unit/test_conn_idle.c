@@ -81,13 +81,20 @@ static unsigned int pages(const struct rr_end *e)
 	return n;
 }
 
-/* Everything that is due in an hour is done now. */
-static void an_hour_passes(void)
+/* Looks until nothing is due at this time any more. Returns when a thread is to wake up for the next look. */
+static rr_time look_all(rr_time now)
 {
-	rr_time now = rr_now() + 3600 * RR_SEC, next;
+	rr_time next;
 
 	while ((next = rr_conn_idle(now)) < now + rr_test_params.idle_trim / 4)
 		now = next;	/* there are more than a look trims */
+	return next;
+}
+
+/* Everything that is due in an hour is done now. */
+static void an_hour_passes(void)
+{
+	look_all(rr_now() + 3600 * RR_SEC);
 }
 
 Test(conn_idle, an_idle_connection_keeps_two_pages_a_side)
@@ -393,16 +400,6 @@ static int trimmed(int n)
 static int staying(void)
 {
 	return (int)rr_slab_count(RR_MARK_STAYS);
-}
-
-/* Looks until nothing is due at this time any more. Returns when a thread is to wake up for the next look. */
-static rr_time look_all(rr_time at)
-{
-	rr_time next, now = at;
-
-	while ((next = rr_conn_idle(now)) < at + rr_test_params.idle_trim / 4)
-		now = next;
-	return next;
 }
 
 Test(conn_idle, few_idle_connections_keep_what_short_calls_need_and_nobody_looks_at_them)
