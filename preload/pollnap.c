@@ -9,13 +9,9 @@
 #include <string.h>
 
 #include "core/base/os.h"
+#include "preload/naps.h"
 #include "preload/ready.h"
 #include "preload/real.h"
-
-/* A nap that ends for its time only has woken the thread for nothing. Then the next ones are
- * longer, until there is a message within the time of a short one. */
-static _Atomic uint32_t vain;	/* … so many in a row */
-#define VAIN_MOST 7u
 
 struct nap {
 	struct pollfd *fds;	/* the app's */
@@ -25,25 +21,6 @@ struct nap {
 	struct rr_conn *c;
 	int cancel;
 };
-
-static rr_time nap_time(void)
-{
-	return RR_NAP_MOST << atomic_load_explicit(&vain, memory_order_relaxed);
-}
-
-static void was_vain(void)
-{
-	uint32_t n = atomic_load_explicit(&vain, memory_order_relaxed);
-
-	atomic_store_explicit(&vain, rr_min(n + 1, VAIN_MOST), memory_order_relaxed);
-}
-
-static void had_news(rr_time began)
-{
-	if (unlikely(atomic_load_explicit(&vain, memory_order_relaxed)) &&
-	    rr_now() - began < RR_NAP_MOST)
-		atomic_store_explicit(&vain, 0, memory_order_relaxed);
-}
 
 /* Cleanup handler of a thread that is cancelled in its sleep. */
 static void nap_cancelled(void *arg)
@@ -91,8 +68,8 @@ static int nap_ended(const struct nap *w, const struct pollfd *k, int ready)
 static int sleep_at_rest(struct nap *w, int wake, rr_time deadline)
 {
 	struct pollfd k[RR_NAP_FEW];
-	rr_time now = rr_now(), over = now + nap_time();
-	rr_time end = rr_min(deadline, rr_min(rr_conn_idle(now), over));
+	rr_time now = rr_now(), over = rr_min(now + rr_nap_time(), rr_conn_idle(now));
+	rr_time end = rr_min(deadline, over);
 	struct timespec ts;
 	int rc;
 
@@ -104,11 +81,14 @@ static int sleep_at_rest(struct nap *w, int wake, rr_time deadline)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &w->cancel);
 	pthread_cleanup_pop(0);
 	if (rc > 0) {
-		had_news(now);
+		rr_nap_had_news(now);
 		return nap_ended(w, k, rc);
 	}
-	if (!rc && end == over && end != deadline)
-		was_vain();
+	if (!rc && rr_nap_has_missed(w->p->fd, end - now)) {
+		rr_conn_disarm(w->c, w->p->fd);
+		rr_ep_activate(w->so);
+		return RR_POLL_ON;
+	}
 	rr_conn_rested(w->c);
 	if (rc < 0)
 		return errno == EINTR ? -EINTR : RR_POLL_ON;

@@ -158,7 +158,7 @@ bool rr_pollrest_stands(struct rr_work *w, struct rr_slot *s, rr_time now)
 }
 
 /* The connection no longer rests, for this thread: the slot is asked from now on. rang: its
- * wake-up fd was readable. */
+ * wake-up fd was readable, or its anchor has news. */
 void rr_pollrest_leaves(struct rr_work *w, struct rr_slot *s, bool rang)
 {
 	if (s->standing && !stands_alone(w, s))
@@ -376,7 +376,7 @@ void rr_pollrest_verify(struct rr_work *w)
 		if (same && i < n && !p[i].revents)
 			continue;
 		found = true;
-		rr_pollrest_leaves(w, s, false);
+		rr_pollrest_leaves(w, s, same);		/* which has the anchor looked at */
 		if (!same)
 			rr_slot_drop(w, s);
 	}

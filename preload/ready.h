@@ -103,8 +103,6 @@ int rr_poll_plain(struct pollfd *fds, nfds_t n, rr_time deadline, const sigset_t
  * whatever is not decided by that returns RR_POLL_ON. There is a deadline other than 0, and no
  * mask. */
 #define RR_NAP_FEW	4
-/* Bounds such a sleep, which verifies neither the fd number nor the anchor. */
-#define RR_NAP_MOST	(RR_SEC / 4)
 int rr_poll_nap(struct pollfd *fds, nfds_t n, rr_time deadline);
 
 /* Spins until c may have one of want, if spinning pays. Returns whether it may. */

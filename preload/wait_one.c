@@ -8,6 +8,7 @@
 
 #include "core/base/os.h"
 #include "core/base/outdated.h"
+#include "preload/naps.h"
 #include "preload/real.h"
 
 #define NAP	RR_MSEC		/* shorter than the kernel's time-outs can express */
@@ -329,14 +330,14 @@ static void what_to_sleep_on(struct sleeper *s, rr_time now)
 	}
 	s->p[0] = (struct pollfd){ wake, POLLIN, 0 };
 	s->n = 1;
-	s->until = now + RR_NAP_MOST;
+	s->until = now + rr_nap_time();
 }
 
 /* Waits until s->want may hold; returns as rr_wait_one(). */
 static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 {
 	struct rr_fruitless f = { 0 };
-	rr_time now;
+	rr_time now, began;
 	int rc, saved = errno;
 
 	for (;; rr_fruitless_pause(&f)) {
@@ -357,14 +358,21 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 		errno = saved;
 		if (rc)
 			return rc;
-		if (s->want == POLLIN && rr_conn_peek(s->c, POLLIN))
+		if (s->want == POLLIN && rr_conn_peek(s->c, POLLIN)) {
+			if (s->naps)
+				rr_nap_had_news(now);
 			break;
+		}
 		/* This also takes in what else has arrived. A bit that holds, or the kernel's
 		 * word, ends the wait. */
 		if (rr_sock_poll(s->so, s->c, s->fd, s->want, 0))
 			break;
-		rr_fruitless_slept(&f, now, rr_now());
+		began = now;
 		now = rr_now();
+		rr_fruitless_slept(&f, began, now);
+		if (s->naps && now >= rr_min(s->until, deadline) &&
+		    rr_nap_has_missed(s->fd, now - began))
+			continue;
 		if (now >= deadline)
 			return -EAGAIN;
 		if (now >= s->until && !s->naps)

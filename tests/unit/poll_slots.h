@@ -76,7 +76,11 @@ static bool leave_played(struct rr_sock *so)
 
 static void activate_played(struct rr_sock *so)
 {
-	cr_assert(so == rr_slot_sock(&slots[0]) || so == container_of(f[0], struct rr_sock, f));
+	bool known = so == rr_slot_sock(&slots[0]);
+
+	for (int i = 0; i < M; i++)
+		known |= so == container_of(f[i], struct rr_sock, f);
+	cr_assert(known);
 	activated++;
 }
 

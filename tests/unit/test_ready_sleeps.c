@@ -158,8 +158,8 @@ Test(ready_sleeps, one_at_rest_is_slept_for_by_its_wake_up_fd_alone)
 Test(ready_sleeps, how_long_one_at_rest_is_slept_for)
 {
 	static const struct { rr_time deadline, idle, left; int rc; } t[] = {
-		{ RR_TIME_NEVER, RR_TIME_NEVER, RR_NAP_MOST, RR_POLL_ON }, { START + 5, RR_TIME_NEVER, 5, 0 },
-		{ START + RR_NAP_MOST, RR_TIME_NEVER, RR_NAP_MOST, 0 }, { START + 2 * RR_NAP_MOST + 1, RR_TIME_NEVER, 2 * RR_NAP_MOST, RR_POLL_ON },
+		{ RR_TIME_NEVER, RR_TIME_NEVER, RR_NAP_LEAST, RR_POLL_ON }, { START + 5, RR_TIME_NEVER, 5, 0 },
+		{ START + RR_NAP_LEAST, RR_TIME_NEVER, RR_NAP_LEAST, 0 }, { START + 4 * RR_NAP_LEAST + 1, RR_TIME_NEVER, 4 * RR_NAP_LEAST, RR_POLL_ON },
 		{ RR_TIME_NEVER, START + 7, 7, RR_POLL_ON }, { START + 9, START + 7, 7, RR_POLL_ON }, { START + 7, START + 9, 7, 0 },
 	};
 
@@ -184,20 +184,104 @@ Test(ready_sleeps, naps_in_vain_become_longer_until_there_is_news_soon)
 {
 	for (int i = 0; i < 9; i++) {
 		cr_assert_eq(naps(RR_TIME_NEVER), RR_POLL_ON);
-		cr_assert_eq(nap_told.left, RR_NAP_MOST << rr_min(i, 7), "%d", i);
+		cr_assert_eq(nap_told.left, RR_NAP_LEAST << rr_min(i, 7), "%d", i);
 	}
 	nap_told.says = 1;
 	nap_told.meanwhile = comes_late;
-	comes_after = RR_NAP_MOST;
+	comes_after = RR_NAP_LEAST;
 	for (int i = 0; i < 3; i++) {
 		c->ready = 0;
 		cr_assert_eq(naps(RR_TIME_NEVER), 1);
-		cr_assert_eq(nap_told.left, RR_NAP_MOST << 7);
+		cr_assert_eq(nap_told.left, RR_NAP_LEAST << 7);
 		comes_after -= i;
 	}
 	c->ready = 0;
 	naps(RR_TIME_NEVER);
-	cr_assert_eq(nap_told.left, RR_NAP_MOST);
+	cr_assert_eq(nap_told.left, RR_NAP_LEAST);
+}
+
+static int polled_fd;
+static nfds_t polled;
+
+static int anchor_speaks(struct pollfd *q, nfds_t n, int ms)
+{
+	cr_assert(n == 1 && ms == 0 && q->events == (POLLIN | POLLRDHUP));
+	polled += n;
+	polled_fd = q->fd;
+	return 1;
+}
+
+/* Neither would hear of it before the next nap is over, or ever if all its calls are shorter. */
+Test(ready_sleeps, a_nap_that_has_missed_something_was_not_in_vain)
+{
+	static const struct { rr_time deadline; bool asks; } t[] = {
+		{ RR_TIME_NEVER, true }, { START + RR_NAP_LEAST, true }, { START + RR_NAP_LEAST - 1, false },
+	};
+
+	naps(RR_TIME_NEVER);
+	rr_real.poll = anchor_speaks;
+	for (size_t i = 0; i < rr_array_size(t); i++) {
+		polled = 0;
+		c->rests = true;
+		c->disarms = activated = 0;
+		cr_assert_eq(naps(t[i].deadline), t[i].asks ? RR_POLL_ON : 0, "%zu", i);
+		cr_assert(polled == t[i].asks && c->disarms == polled && activated == (int)polled, "%zu", i);
+		cr_assert(!polled || polled_fd == p[0].fd);
+	}
+	c->rests = true;
+	naps(RR_TIME_NEVER);
+	cr_assert_eq(nap_told.left, RR_NAP_LEAST);
+}
+
+static void ends(void)
+{
+	now += nap_told.left;
+	c->ready = nap_told.n == 2 ? POLLIN : 0;
+}
+
+/* Also if its time-out is over by then. */
+Test(ready_sleeps, a_thread_whose_nap_has_missed_something_sleeps_on_the_anchor)
+{
+	rr_real.poll = anchor_speaks;
+	nap_told.meanwhile = ends;
+	for (int i = 0; i < 2; i++) {
+		c->rests = true;
+		c->ready = nap_told.sleeps = 0;
+		cr_assert_eq(rr_wait_one(so, p[0].fd, POLLIN, i ? now + RR_NAP_LEAST : RR_TIME_NEVER), 0, "%d", i);
+		cr_assert(nap_told.sleeps == 2 && (nap_told.left == 0 || !i), "%d", i);
+	}
+	cr_assert_eq(rr_nap_time(), RR_NAP_LEAST);
+}
+
+static rr_time lefts[2];
+
+static void time_passes(void)
+{
+	lefts[(nap_told.sleeps + 1) % 2] = nap_told.left;
+	now += nap_told.left;
+}
+
+/* The second sleep of a wait is on the anchor, too. */
+Test(ready_sleeps, so_do_those_of_a_thread_that_waits_for_one_connection)
+{
+	nap_told.meanwhile = time_passes;
+	for (int i = 0; i < 9; i++) {
+		rr_time nap = RR_NAP_LEAST << rr_min(i, 7);
+
+		nap_told.sleeps = 0;
+		cr_assert_eq(rr_wait_one(so, p[0].fd, POLLIN, now + nap + 5), -EAGAIN);
+		cr_assert(nap_told.sleeps == 2 && lefts[0] == nap && lefts[1] == 5, "%d", i);
+	}
+	nap_told.meanwhile = comes_late;
+	for (int i = 0; i < 3; i++) {
+		c->ready = 0;
+		comes_after = RR_NAP_LEAST - (rr_time)rr_max(i - 1, 0);
+		cr_assert_eq(rr_wait_one(so, p[0].fd, POLLIN, RR_TIME_NEVER), 0);
+		cr_assert_eq(nap_told.left, RR_NAP_LEAST << 7, "%d", i);
+	}
+	c->ready = 0;
+	rr_wait_one(so, p[0].fd, POLLIN, RR_TIME_NEVER);
+	cr_assert_eq(nap_told.left, RR_NAP_LEAST);
 }
 
 Test(ready_sleeps, a_signal_ends_it_and_another_error_is_the_long_ways)
