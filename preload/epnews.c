@@ -17,6 +17,10 @@ enum {
 	MISSES = 32,
 	/* doorbells taken in at one time */
 	HARVEST = 64,
+	/* ns: a sleep this short was ended by something that was there before it */
+	AT_ONCE = 20000,
+	/* ns: who has slept for so long will hardly spin next */
+	LONG = 2000000,
 };
 
 int rr_ep_ask(struct rr_ep_watch *w)
@@ -123,8 +127,9 @@ int rr_ep_collect(struct rr_ep_set *s, struct epoll_event *evs, int max, bool lo
 }
 
 /* The doorbell of w's connection has rung: all watches of that connection become active, those
- * in other sets too, whose waiters may find the doorbell already swallowed. */
-static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
+ * in other sets too, whose waiters may find the doorbell already swallowed. later: it may be
+ * swallowed when w is armed again. */
+static void rang(struct rr_ep_set *s, struct rr_ep_watch *w, bool later)
 {
 	struct rr_conn *c = rr_sock_conn(w->so);
 
@@ -133,7 +138,7 @@ static void rang(struct rr_ep_set *s, struct rr_ep_watch *w)
 		if (o->set != s && rr_ep_asleep(o->set))
 			rr_ep_kick(o->set);
 	}
-	if (!c || rr_conn_drain(c))
+	if (!c || (later ? rr_conn_drain_later(c) : rr_conn_drain(c)))
 		rr_ep_refresh(w, false);	/* the fd of a dead peer stays readable, so it
 						 * leaves the inner set */
 }
@@ -151,20 +156,22 @@ void rr_ep_harvest(struct rr_ep_set *s)
 		struct rr_ep_watch *w = rr_ep_by_key(evs[i].data.u64, &ours);
 
 		if (w)
-			rang(s, w);
+			rang(s, w, false);
 	}
 }
 
 /* The same after a sleep. Most of the time the watch that was laid to rest last is the one that
  * rang, and its connection's memory shows it; then the inner set need not be asked. Others that
- * rang keep the inner set readable, so the next sleep ends at once and finds them. */
-static void harvest_slept(struct rr_ep_set *s, bool slept)
+ * rang keep the inner set readable, so the next sleep ends at once and finds them. After a long
+ * sleep the next wait will hardly be a spin, which would look at the inner set time and again;
+ * so that may stay readable until the watch is armed. */
+static void harvest_slept(struct rr_ep_set *s, rr_time slept)
 {
 	struct rr_ep_watch *w = s->rested;
-	struct rr_conn *c = w && slept ? rr_sock_conn(w->so) : NULL;
+	struct rr_conn *c = w && slept > AT_ONCE ? rr_sock_conn(w->so) : NULL;
 
 	if (c && !w->active && w->wake >= 0 && rr_ep_peek(w, c))
-		rang(s, w);
+		rang(s, w, slept > LONG && !s->nested && !w->so->watches->so_next);
 	else
 		rr_ep_harvest(s);
 }
@@ -206,7 +213,7 @@ static bool pass(struct rr_ep_watch *w, struct epoll_event *ev)
 	return bits != 0;
 }
 
-int rr_ep_sift(struct rr_ep_set *s, struct epoll_event *evs, int n, bool slept)
+int rr_ep_sift(struct rr_ep_set *s, struct epoll_event *evs, int n, rr_time slept)
 {
 	int kept = 0;
 

@@ -192,9 +192,9 @@ int rr_ep_collect(struct rr_ep_set *set, struct epoll_event *evs, int max, bool 
 /* Takes in doorbells, a handful: the connections that rang become active. */
 void rr_ep_harvest(struct rr_ep_set *set);
 /* Of n events that the kernel returned, keeps those for the app; returns how many. Events of
- * the inner set and of watches in other forms than pass only make watches active. slept: the
- * caller has slept for these events. */
-int rr_ep_sift(struct rr_ep_set *set, struct epoll_event *evs, int n, bool slept);
+ * the inner set and of watches in other forms than pass only make watches active. slept: how
+ * long the caller has slept for these events, 0 if it has not. */
+int rr_ep_sift(struct rr_ep_set *set, struct epoll_event *evs, int n, rr_time slept);
 /* Arms all active watches. False: one of them has something to report already. *until is
  * lowered to when one must be looked at again. */
 bool rr_ep_arm_all(struct rr_ep_set *set, rr_time *until);

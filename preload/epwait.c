@@ -12,8 +12,6 @@
 enum {
 	/* ns of spinning between two looks at the kernel's own set */
 	SPIN_LOOK = 4000,
-	/* ns: a sleep this short was ended by something that was there before it */
-	AT_ONCE = 20000,
 };
 
 /* Is the kernel asked at a look, unless it is its turn? */
@@ -107,7 +105,7 @@ static int finish_look(struct wait *x, enum ask ask)
 	if (!rr_ep_lock())
 		return n ? n : -EINTR;
 	if (k > 0)
-		n += rr_ep_sift(s, x->evs + n, k, false);
+		n += rr_ep_sift(s, x->evs + n, k, 0);
 	if ((k > 0 || !ours_first) && n < x->max)
 		n += rr_ep_collect(s, x->evs + n, x->max - n, !x->deadline);
 	hand_over(s);
@@ -276,7 +274,8 @@ static int epwait_sleep_once(struct wait *x)
 {
 	struct rr_ep_set *s = x->s;
 	rr_time end = x->deadline;
-	bool armed, slept;
+	rr_time slept;
+	bool armed;
 	int n, k;
 
 	x->slept = rr_now();
@@ -297,7 +296,7 @@ static int epwait_sleep_once(struct wait *x)
 	k = kernel_sleep(x, end);
 	if (k < 0)
 		return k;
-	slept = rr_now() > x->slept + AT_ONCE;
+	slept = rr_now() - x->slept;
 	if (!rr_ep_lock())
 		return -EINTR;
 	s->pass++;
@@ -358,7 +357,7 @@ static int wait_plain(struct wait *x, int *n)
 	if (*n <= 0 || !atomic_load(&x->s->keyed) || !rr_ep_lock())
 		return true;
 	x->s->pass++;
-	*n = rr_ep_sift(x->s, x->evs, *n, false);
+	*n = rr_ep_sift(x->s, x->evs, *n, 0);
 	rr_ep_unlock();
 	return *n != 0;
 }

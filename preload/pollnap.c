@@ -57,7 +57,7 @@ static int nap_ended(const struct nap *w, const struct pollfd *k, int ready)
 		rr_conn_rested(w->c);
 		return ready;
 	}
-	rr_conn_disarm(w->c, w->p->fd);
+	rr_conn_disarm_later(w->c, w->p->fd);
 	rr_ep_activate(w->so);
 	ready -= !ask_one(w);
 	return ready ? ready : RR_POLL_ON;

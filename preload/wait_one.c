@@ -268,7 +268,7 @@ static int wait_sleep_armed(struct sleeper *s, rr_time deadline)
 	rc = wait_sleep_once(s, deadline);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel);
 	pthread_cleanup_pop(0);
-	rr_conn_disarm(s->c, s->fd);
+	rr_conn_disarm_later(s->c, s->fd);
 	rr_ep_activate(s->so);
 	return rc;
 }

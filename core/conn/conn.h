@@ -282,6 +282,10 @@ void rr_spin_end(struct rr_spin *s, bool paid);
  * for it have woken. */
 int rr_conn_arm(struct rr_conn *c, int fd, unsigned want);
 void rr_conn_disarm(struct rr_conn *c, int fd);
+/* The same by a thread that goes back to the app with what it was woken for, and no epoll set
+ * has the wake-up fd: the doorbell may be consumed by the next rr_conn_arm(), when nobody waits
+ * for this thread. Until then the wake-up fd is readable. */
+void rr_conn_disarm_later(struct rr_conn *c, int fd);
 
 /* A thread's wait on connections that have nothing to tell beyond what the kernel will say of
  * the app's fds; only when it does, rr_conn_poll() is asked. Lock-free and without system calls
@@ -361,6 +365,8 @@ bool rr_conn_wakes_by_socket(const struct rr_conn *c);
 /* From the next time that a thread goes to sleep while no other does, it can. */
 void rr_conn_wake_by_socket(struct rr_conn *c);
 bool rr_conn_drain(struct rr_conn *c);
+/* The same, but as rr_conn_disarm_later(): by rr_conn_watch() then. */
+bool rr_conn_drain_later(struct rr_conn *c);
 
 /* A thread with nothing to do is about to sleep: gives the memory of idle connections back.
  * Returns when to call again, or RR_TIME_NEVER. */

@@ -65,21 +65,21 @@ static int carried_fds(struct rr_conn *c, int fd, unsigned want, struct pollfd o
 	return rr_ready_fds(c->share, fd, want, out, until);
 }
 
-static void carried_disarm(struct rr_conn *c)
+static void carried_disarm(struct rr_conn *c, bool later)
 {
 	rr_wait_learn(c->share, rr_now());
 	/* Asked under the lock, which has ended the rest: another thread may have gone to sleep
 	 * since. */
 	if (!rr_conn_is_slept_on(c))
-		rr_ready_disarm(c);
+		rr_ready_disarm(c, later && !c->watched);
 }
 
-static bool carried_drain(struct rr_conn *c)
+static bool carried_drain(struct rr_conn *c, bool later)
 {
 	rr_wait_learn(c->share, rr_now());
 	/* A thread that sleeps in poll() has yet to see the doorbell. */
 	if (!rr_conn_is_slept_on(c))
-		rr_drv_drain(c->share);
+		rr_ready_drain(c->share, later);
 	return !rr_link_is_up(c->share);
 }
 

@@ -326,7 +326,7 @@ static int listening_arm(struct rr_conn *c, int fd, unsigned want, bool thread R
 	return rr_native_poll(c, fd, want) > 0;
 }
 
-static bool listening_drain(struct rr_conn *c)
+static bool listening_drain(struct rr_conn *c, bool later RR_UNUSED)
 {
 	rr_native_look(c, c->fd);
 	return true;

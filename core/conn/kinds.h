@@ -52,9 +52,9 @@ struct rr_kind {
 	/* The thread that has armed it for `want` is now counted as a sleeper. */
 	void (*armed)(struct rr_conn *c, unsigned want);
 	/* As rr_conn_disarm() and rr_conn_drain(), in states that a connection does not leave.
-	 * NULL: nothing was armed. */
-	void (*disarm)(struct rr_conn *c);
-	bool (*drain)(struct rr_conn *c);
+	 * later: as rr_conn_disarm_later(). NULL: nothing was armed. */
+	void (*disarm)(struct rr_conn *c, bool later);
+	bool (*drain)(struct rr_conn *c, bool later);
 	/* On entry out[0] is the app's fd with `want`, and *until is RR_TIME_NEVER. */
 	int (*fds)(struct rr_conn *c, int fd, unsigned want, struct pollfd out[2],
 		   rr_time *until);

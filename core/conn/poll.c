@@ -144,7 +144,7 @@ int rr_conn_watch_plain(struct rr_conn *c, int fd, unsigned want, int wake)
 	return rc;
 }
 
-void rr_conn_disarm(struct rr_conn *c, int fd)
+static void disarm(struct rr_conn *c, int fd, bool later)
 {
 	const struct rr_kind *k;
 	struct rr_lock *l;
@@ -154,11 +154,21 @@ void rr_conn_disarm(struct rr_conn *c, int fd)
 	k = rr_kinds[rr_conn_st(c)];
 	if (!k->disarm || rr_conn_hold_apps(c, fd, &l) < 0)
 		return;
-	k->disarm(c);
+	k->disarm(c, later);
 	rr_lock_drop(l);
 }
 
-bool rr_conn_drain(struct rr_conn *c)
+void rr_conn_disarm(struct rr_conn *c, int fd)
+{
+	disarm(c, fd, false);
+}
+
+void rr_conn_disarm_later(struct rr_conn *c, int fd)
+{
+	disarm(c, fd, true);
+}
+
+static bool drain(struct rr_conn *c, bool later)
 {
 	const struct rr_kind *k = rr_kinds[rr_conn_st(c)];
 	struct rr_lock *l;
@@ -166,9 +176,19 @@ bool rr_conn_drain(struct rr_conn *c)
 
 	if (!k->drain || rr_conn_hold_apps(c, 0, &l) < 0)
 		return true;
-	changed = k->drain(c);
+	changed = k->drain(c, later);
 	rr_lock_drop(l);
 	return changed;
+}
+
+bool rr_conn_drain(struct rr_conn *c)
+{
+	return drain(c, false);
+}
+
+bool rr_conn_drain_later(struct rr_conn *c)
+{
+	return drain(c, true);
 }
 
 uint64_t rr_conn_came(struct rr_conn *c)

@@ -438,6 +438,12 @@ void rr_conn_disarm(struct rr_conn *c, int fd RR_UNUSED)
 		rr_conn_drain(c);
 }
 
+void rr_conn_disarm_later(struct rr_conn *c, int fd)
+{
+	c->later++;
+	rr_conn_disarm(c, fd);
+}
+
 _Atomic unsigned rr_fake_rests_asked;
 
 int rr_conn_rests(const struct rr_conn *c)
@@ -540,6 +546,12 @@ bool rr_conn_drain(struct rr_conn *c)
 	if (c->sleepers == 0 && !c->dead && read(c->wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		abort();
 	return c->dead;
+}
+
+bool rr_conn_drain_later(struct rr_conn *c)
+{
+	c->later++;
+	return rr_conn_drain(c);
 }
 
 rr_time rr_conn_idle(rr_time now RR_UNUSED)

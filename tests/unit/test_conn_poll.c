@@ -111,6 +111,44 @@ Test(conn_poll, a_bell_is_read_when_all_that_slept_are_awake)
 	cr_assert_eq(poll(&bell, 1, 0), 0);
 }
 
+Test(conn_poll, who_goes_back_to_the_app_may_leave_the_bell_to_the_next_arm)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	for (int watched = 0; watched < 2; watched++) {
+		cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+		c->watched = watched;
+		one_call(2);
+		cr_assert_eq(poll(&bell, 1, 5000), 1);
+		rr_conn_disarm_later(c, fd);
+		cr_assert_eq(c->sleepers, 0);
+		cr_assert_eq(poll(&bell, 1, 0), !watched, "a set would find it again and again");
+		while (rr_end_try_recv(&p.server, in, sizeof(in), 0) > 0)
+			;
+		cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+		cr_assert_eq(poll(&bell, 1, 0), 0);
+		rr_conn_disarm(c, fd);
+	}
+}
+
+/* A set keeps it armed. */
+Test(conn_poll, a_set_may_leave_the_bell_until_the_watch_is_armed)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	cr_assert_eq(rr_conn_watch(c, fd, POLLIN), 0);
+	one_call(2);
+	cr_assert_eq(poll(&bell, 1, 5000), 1);
+	cr_assert_not(rr_conn_drain_later(c));
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+	while (rr_end_try_recv(&p.server, in, sizeof(in), 0) > 0)
+		;
+	cr_assert_eq(rr_conn_watch(c, fd, POLLIN), 0);
+	cr_assert_eq(poll(&bell, 1, 0), 0);
+	rr_link_lose(sh);
+	cr_assert(rr_conn_drain_later(c));
+}
+
 Test(conn_poll, a_handler_that_wakes_counts_itself_only)
 {
 	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);

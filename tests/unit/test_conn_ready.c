@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/outdated.h"
 #include "core/conn/base/spin.h"
 #include "tests/unit/conn_played.h"
 #include "tests/unit/played_clock.h"
@@ -150,6 +151,8 @@ static void afresh(void)
 	sh->called_back = false;
 	c->dial_wait = c->dial_told = false;
 	c->watched = false;
+	sh->rung = false;
+	sh->look_uses = 0;
 	sh->spin = 0;
 	memset(pl.tells, 0, sizeof(pl.tells));
 	pl.says = pl.polls = pl.drains = 0;
@@ -392,7 +395,7 @@ Test(conn_ready, connect_does_not_wait_for_the_peers_app)
 Test(conn_ready, the_anchor_is_looked_at_as_often_as_it_may_have_news)
 {
 	struct { unsigned want; rr_time every; } of[] = {
-		{ IN, RR_SEC }, { IN | POLLRDHUP, 20 * RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC },
+		{ IN, RR_STALE - 1 }, { IN | POLLRDHUP, 20 * RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC }, { IN, RR_MSEC },
 	};
 
 	for (unsigned i = 0; i < rr_array_size(of); i++) {
@@ -411,6 +414,23 @@ Test(conn_ready, the_anchor_is_looked_at_as_often_as_it_may_have_news)
 		sh->rx.checked = now - of[i].every - 1;
 		rr_ready_poll(c, fd, of[i].want);
 		cr_assert_eq(k.looks, 1, "%u", i);
+	}
+}
+
+/* Where calls come every few seconds each would look, and nothing reports that it had to. */
+Test(conn_ready, a_look_at_the_anchor_serves_some_more_calls_than_those_of_a_second)
+{
+	for (unsigned int round = 1; round < 4; round++) {
+		sh->rx.checked = now - RR_SEC + 1;
+		for (unsigned int i = 0; i < 3 * RR_STALE_USES; i++)
+			rr_ready_poll(c, fd, IN);
+		cr_assert_eq(k.looks, round - 1);
+		sh->rx.checked = now - RR_SEC;
+		for (unsigned int i = 0; i < RR_STALE_USES; i++)
+			rr_ready_poll(c, fd, IN);
+		cr_assert_eq(k.looks, round - 1);
+		rr_ready_poll(c, fd, IN);
+		cr_assert_eq(k.looks, round);
 	}
 }
 
@@ -518,7 +538,7 @@ Test(conn_ready, before_a_sleep_the_anchor_is_looked_at_if_nothing_will_tell)
 	sh->rx.since++;
 	rr_ready_arm(c, fd, IN, true);
 	cr_assert_eq(k.looks, 2, "so many messages that a note may be lacking");
-	sh->rx.checked = now - RR_SEC;
+	sh->rx.checked = now - RR_STALE + 1;
 	rr_ready_arm(c, fd, IN, false);
 	cr_assert_eq(k.looks, 2);
 	sh->rx.checked--;
@@ -549,17 +569,49 @@ Test(conn_ready, the_last_one_that_wakes_disarms)
 {
 	sh->rx.checked = 5;
 	k.peek = true;
-	rr_ready_disarm(c);
+	rr_ready_disarm(c, false);
 	cr_assert(k.disarms == 1 && pl.drains == 1 && sh->rx.checked == 5);
 	k.peek = false;
 	c->watched = true;
-	rr_ready_disarm(c);
+	rr_ready_disarm(c, false);
 	cr_assert(k.disarms == 1 && sh->rx.checked == 0, "the anchor had something to say");
 	c->watched = false;
 	sh->rx.checked = 5;
 	pl.drained = -ECONNRESET;
-	rr_ready_disarm(c);
+	rr_ready_disarm(c, false);
 	cr_assert(k.disarms == 1 && rr_link_is_lost(sh));
+}
+
+/* It is consumed once, by the next arm or by whoever must. */
+Test(conn_ready, a_doorbell_may_wait_for_the_next_arm_if_memory_shows_what_it_was_for)
+{
+	k.peek = true;
+	rr_ready_disarm(c, true);
+	cr_assert(pl.drains == 0 && k.disarms == 1 && sh->rung);
+	cr_assert_eq(rr_ready_arm(c, fd, IN, true), 0);
+	cr_assert(pl.drains == 1 && !sh->rung);
+	rr_ready_arm(c, fd, IN, true);
+	cr_assert_eq(pl.drains, 1);
+	rr_ready_drain(sh, true);
+	rr_ready_drain(sh, false);
+	cr_assert(pl.drains == 2 && !sh->rung);
+	k.peek = false;
+	rr_ready_disarm(c, true);
+	cr_assert(pl.drains == 3 && !sh->rung, "there may be no message, but an end");
+	k.peek = true;
+	pl.ops.caps &= ~(uint32_t)RR_PROV_TELLS;
+	rr_ready_disarm(c, true);
+	cr_assert(pl.drains == 4 && !sh->rung);
+}
+
+Test(conn_ready, a_lost_link_is_found_when_the_doorbell_is_consumed)
+{
+	k.peek = true;
+	rr_ready_drain(sh, true);
+	pl.drained = -ECONNRESET;
+	cr_assert(rr_link_is_up(sh));
+	rr_ready_arm(c, fd, IN, true);
+	cr_assert(rr_link_is_lost(sh) && k.arms == 0);
 }
 
 static rr_time until;

@@ -145,33 +145,56 @@ Test(ready_epoll_news, after_a_sleep_the_one_that_was_laid_to_rest_last_is_looke
 	int wake;
 
 	sleeps(true);
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert(!asked && w->active && w->news && o.c->drains == 1);
 	/* Otherwise the inner set is asked. */
 	sleeps(true);
-	harvest_slept(s, false);
+	harvest_slept(s, AT_ONCE);
 	cr_assert(asked == 1 && !w->active && !s->kicked);
 	sleeps(false);
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert(asked == 1 && !w->active);
 	sleeps(true);
 	s->rested = none;
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert_eq(asked, 1);
 	sleeps(true);
 	rr_ep_activate_one(w, false);
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert(asked == 1 && !w->news);
 	sleeps(true);
 	wake = w->wake;
 	w->wake = -1;
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert(asked == 1 && !w->active);
 	w->wake = wake;
 	sleeps(true);
 	o.c->face.state = RR_FAKE_TCP;
-	harvest_slept(s, true);
+	harvest_slept(s, AT_ONCE + 1);
 	cr_assert(asked == 1 && !w->active);
+}
+
+/* Not if the next wait may spin, nor if anybody else would find the inner set readable. */
+Test(ready_epoll_news, after_a_long_sleep_the_bell_may_wait)
+{
+	struct rr_ep_watch other = { .set = s };
+
+	sleeps(true);
+	harvest_slept(s, LONG);
+	cr_assert(o.c->drains == 1 && o.c->later == 0);
+	sleeps(true);
+	harvest_slept(s, LONG + 1);
+	cr_assert(o.c->drains == 2 && o.c->later == 1);
+	sleeps(true);
+	s->nested = true;
+	harvest_slept(s, LONG + 1);
+	s->nested = false;
+	cr_assert(o.c->drains == 3 && o.c->later == 1);
+	sleeps(true);
+	w->so_next = &other;
+	harvest_slept(s, LONG + 1);
+	w->so_next = NULL;
+	cr_assert(o.c->drains == 4 && o.c->later == 1);
 }
 
 /* It lies unread: not it has ended the sleep, so those that have must be looked for. */
@@ -182,7 +205,7 @@ Test(ready_epoll_news, what_an_edge_was_told_of_is_no_news_after_a_sleep)
 		w->app.events = EPOLLIN | EPOLLET;
 		w->seen = EPOLLIN;
 		w->dry = dry ? EPOLLIN : 0;
-		harvest_slept(s, true);
+		harvest_slept(s, AT_ONCE + 1);
 		cr_assert(asked == !dry && w->active == dry && w->news == dry);
 	}
 }

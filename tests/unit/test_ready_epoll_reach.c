@@ -214,21 +214,21 @@ Test(ready_epoll_reach, an_event_for_a_watch_that_is_managed_makes_it_active)
 	cr_assert_eq(look(&o, 1), 0);
 	cr_assert(!w->active && !w->news);
 	w->set->pass++;
-	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, false), 0);
+	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, 0), 0);
 	cr_assert(w->active && w->news && w->form == RR_EP_MANAGED);
 	/* Of one that has fired nobody wants to hear: the kernel is told so. */
 	rr_ep_deactivate(w);
 	w->fired = true;
 	w->news = false;
 	ev.data.u64 = w->key;
-	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, false), 0);
+	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, 0), 0);
 	cr_assert(!w->active && !w->news && w->form == RR_EP_HUSHED);
 	/* Nor of what was told in this round, or is another set's. */
 	w->fired = false;
 	w->form = RR_EP_MANAGED;
 	w->told = w->set->pass;
 	ev.data.u64 = w->key;
-	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, false), 0);
+	cr_assert_eq(rr_ep_sift(w->set, &ev, 1, 0), 0);
 	cr_assert_not(w->active);
 }
 

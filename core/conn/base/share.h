@@ -131,6 +131,8 @@ struct rr_share {
 	/* A message has come: the dialect is settled. */
 	_Atomic bool heard;
 	bool trimmed;
+	bool rung;		/* a doorbell has yet to be consumed (rr_conn_disarm_later()) */
+	_Atomic uint32_t look_uses;	/* of the last look at the anchor (rr_is_outdated()) */
 	_Atomic bool stays;	/* as it is when idle, if rr_idle_is_light() */
 	uint32_t index;		/* in the slabs: equal in all processes of the family */
 	rr_time patience;	/* trimmed after being idle for so long */

@@ -79,16 +79,19 @@ int rr_cross_now(struct rr_share *sh);
 /* Stays on TCP for good; false: that is not possible without the peer's help. */
 bool rr_cross_never(struct rr_share *sh);
 
-/* ready.c; under the lock. How often the anchor is looked at for an app that asks for `want`,
- * when nothing reports that it has news. */
-rr_time rr_anchor_look(const struct rr_share *sh, unsigned want);
+/* ready.c; under the lock. Is the anchor to be looked at again for an app that asks for `want`,
+ * although nothing reports that it has news? now: rr_now_coarse(). */
+bool rr_anchor_is_due(struct rr_share *sh, unsigned want, rr_time now);
 /* As rr_conn_poll(), rr_conn_arm() (thread) or rr_conn_watch(), and rr_conn_fds(). */
 unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want);
 int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread);
 int rr_ready_fds(struct rr_share *sh, int fd, unsigned want, struct pollfd out[2],
 		 rr_time *until);
 /* The last thread that slept has woken: disarms. */
-void rr_ready_disarm(struct rr_conn *c);
+void rr_ready_disarm(struct rr_conn *c, bool later);
+/* Consumes the doorbell; later: may leave that to the next rr_ready_arm(), because memory shows
+ * what it has rung for. */
+void rr_ready_drain(struct rr_share *sh, bool later);
 
 /* wait.c: a thread has woken after a sleep. */
 void rr_wait_learn(struct rr_share *sh, rr_time now);

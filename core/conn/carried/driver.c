@@ -428,6 +428,7 @@ static void completed(struct rr_share *sh, const struct rr_wc *wc, rr_time now)
 
 void rr_drv_drain(struct rr_share *sh)
 {
+	sh->rung = false;
 	if (!rr_link_is_lost(sh) && sh->qp->ops->drain(sh->qp) < 0)
 		rr_drv_lost(sh);
 }

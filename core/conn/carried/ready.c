@@ -6,15 +6,16 @@
 
 #include "core/base/compiler.h"
 #include "core/base/os.h"
+#include "core/base/outdated.h"
 #include "core/conn/carried/carried.h"
 
 /* Times between two looks at what no descriptor reports. */
 #define FAMILY_LOOK	(50 * RR_MSEC)
 #define FULL_LOOK	RR_SEC
 #define ANCHOR_LOOK	RR_MSEC
-/* The same if the wake-up fd reports the peer's end … */
-#define TOLD_LOOK	RR_SEC
-#define TOLD_LOOK_END	(20 * RR_MSEC)	/* … and the app asked for that */
+/* The same if the wake-up fd reports the peer's end, and the app asked for that; for others an
+ * earlier look serves as long as rr_is_outdated() says. */
+#define TOLD_LOOK_END	(20 * RR_MSEC)
 
 /* Has enough arrived for POLLIN: as many bytes as SO_RCVLOWAT asks for? Or can no more arrive
  * before some are read, because the peer is out of credits? TCP is readable then, too: it heeds
@@ -117,12 +118,16 @@ static unsigned bits(struct rr_conn *c, struct rr_share *sh, int fd, unsigned wa
 }
 
 /* A living peer announces its end by a note, and a dead one's shows on the wake-up fd. */
-rr_time rr_anchor_look(const struct rr_share *sh, unsigned want)
+bool rr_anchor_is_due(struct rr_share *sh, unsigned want, rr_time now)
 {
+	rr_time last = rr_rx_looked_at(sh), age = now - last;
+
 	if (!(rr_qp_caps(sh->qp) & RR_PROV_TELLS) || rr_link_is_lost(sh) ||
 	    rr_rx_is_marked(sh) || rr_rx_is_hatched(sh))
-		return ANCHOR_LOOK;
-	return want & POLLRDHUP ? TOLD_LOOK_END : TOLD_LOOK;
+		return age > ANCHOR_LOOK;
+	if (want & POLLRDHUP)
+		return age > TOLD_LOOK_END;
+	return !last || rr_is_outdated(age, &sh->look_uses);
 }
 
 unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
@@ -140,7 +145,7 @@ unsigned rr_ready_poll(struct rr_conn *c, int fd, unsigned want)
 	if (!got)
 		rr_hint_none(sh);
 	/* The peer's end must show even beside unread bytes, or room to write. */
-	if (now - rr_rx_looked_at(sh) > rr_anchor_look(sh, want)) {
+	if (rr_anchor_is_due(sh, want, now)) {
 		rr_anchor_check(sh, fd, now);
 		got = bits(c, sh, fd, want);
 	}
@@ -156,7 +161,7 @@ static void look_at_anchor(struct rr_share *sh, int fd, bool thread)
 	bool told = rr_qp_caps(sh->qp) & RR_PROV_TELLS;
 
 	if (rr_rx_is_hatched(sh) || rr_link_is_lost(sh) || (told && rr_rx_may_lack_note(sh)) ||
-	    (!thread && now - rr_rx_looked_at(sh) > (told ? rr_anchor_look(sh, 0) : 0)))
+	    (!thread && (told ? rr_anchor_is_due(sh, 0, now) : now > rr_rx_looked_at(sh))))
 		rr_anchor_check(sh, fd, now);
 }
 
@@ -183,6 +188,8 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	enum rr_arm what = RR_ARM_RECV;
 	rr_time now = rr_now();
 
+	if (sh->rung)
+		rr_drv_drain(sh);
 	rr_drv_progress(sh);
 	if (unlikely(rr_keep_is_due(sh, now)))
 		rr_drv_probe(sh);
@@ -206,11 +213,21 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 	return 0;
 }
 
-void rr_ready_disarm(struct rr_conn *c)
+/* See carried.h. Between a message and its answer a system call is time that somebody waits; in
+ * front of a sleep nobody does. */
+void rr_ready_drain(struct rr_share *sh, bool later)
+{
+	if (later && rr_qp_caps(sh->qp) & RR_PROV_TELLS && rr_drv_peek(sh, RR_ARM_RECV))
+		sh->rung = true;
+	else
+		rr_drv_drain(sh);
+}
+
+void rr_ready_disarm(struct rr_conn *c, bool later)
 {
 	struct rr_share *sh = c->share;
 
-	rr_drv_drain(sh);
+	rr_ready_drain(sh, later);
 	if (rr_link_is_lost(sh))
 		return;
 	/* If nothing has come by RDMA, the anchor had something to say. */

@@ -644,8 +644,7 @@ ssize_t rr_stream_recv(struct rr_share *sh, int fd, const struct iovec *iov, int
 		rr_time now = rr_now_coarse();
 
 		rr_hint_none(sh);
-		if (now - sh->rx.checked > rr_anchor_look(sh, POLLRDHUP) ||
-		    rr_link_is_lost(sh))
+		if (rr_anchor_is_due(sh, POLLRDHUP, now) || rr_link_is_lost(sh))
 			rr_anchor_check(sh, fd, now);
 		if (!sh->rx.bytes)
 			return nothing_there(sh, fd);
