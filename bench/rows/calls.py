@@ -5,6 +5,7 @@ import contextlib
 from .measure import Measurement, Row, Turns
 from .programs import ANYWHERE, APART, Busy, SHIM, TCP, TOGETHER, UNIX, Meter, Server, Side, Talker, app, measure
 
+LEARNED = 8     # calls with gaps in which to spin is in vain, until an end no longer does
 BUSY = 4    # processes that want all the CPU they get
 ALL = (TCP, SHIM, UNIX)
 
@@ -29,7 +30,7 @@ def paced(gap, gap_us, calls, turns=40):
     @contextlib.contextmanager
     def play(kind):
         with Side(kind) as side, Server(side, "benchsvc") as s, Talker(side, [app("benchcli"), side.address, "told"]) as client:
-            client.tell(f"1 {gap_us}")
+            client.tell(f"{LEARNED} {gap_us}")
             side.judge(True)
             meter = Meter(s.pid)
 

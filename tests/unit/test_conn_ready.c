@@ -432,6 +432,10 @@ Test(conn_ready, a_look_at_the_anchor_serves_some_more_calls_than_those_of_a_sec
 		rr_ready_poll(c, fd, IN);
 		cr_assert_eq(k.looks, round);
 	}
+	now = RR_SEC;
+	rr_rx_look_again(sh);
+	rr_ready_poll(c, fd, IN);
+	cr_assert_eq(k.looks, 4, "also on a machine that has just started");
 }
 
 Test(conn_ready, what_has_come_is_taken_in_if_it_may_matter)

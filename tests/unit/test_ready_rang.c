@@ -235,7 +235,7 @@ Test(ready_rang, one_whose_number_is_anothers_is_dropped)
 	verify(2, RR_TIME_NEVER);
 	assert_dropped(0, 1);
 	assert_counts(1, 0, 1);
-	cr_assert(slots[1].rests && c[0]->sleepers == 0);
+	cr_assert(slots[1].rests && c[0]->sleepers == 0 && c[0]->disarms == 0 && activated == 0);
 }
 
 /* All slots are those of one connection. */
