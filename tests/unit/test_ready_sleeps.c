@@ -245,11 +245,12 @@ Test(ready_sleeps, a_thread_whose_nap_has_missed_something_sleeps_on_the_anchor)
 {
 	nap_told.meanwhile = ends;
 	for (int i = 0; i < 2; i++) {
-		rr_real.poll = poll;
-		naps(RR_TIME_NEVER);	/* in vain, so the next is twice as long */
-		rr_real.poll = anchor_speaks;
 		c->rests = true;
-		c->ready = nap_told.sleeps = 0;
+		c->ready = 0;
+		rr_real.poll = poll;
+		cr_assert_eq(naps(RR_TIME_NEVER), RR_POLL_ON, "in vain, so the next is twice as long");
+		rr_real.poll = anchor_speaks;
+		nap_told.sleeps = 0;
 		cr_assert_eq(rr_wait_one(so, p[0].fd, POLLIN, i ? now + RR_NAP_LEAST : RR_TIME_NEVER), 0, "%d", i);
 		cr_assert(nap_told.sleeps == 2 && (nap_told.left == 0 || !i), "%d", i);
 	}
