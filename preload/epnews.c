@@ -160,6 +160,14 @@ void rr_ep_harvest(struct rr_ep_set *s)
 	}
 }
 
+/* May its doorbell be found a second time? Not by anybody else; and for an edge it would be
+ * news. */
+static bool may_ring_again(const struct rr_ep_watch *w)
+{
+	return !w->set->nested && !w->so->watches->so_next &&
+	       !(w->app.events & (EPOLLET | EPOLLONESHOT));
+}
+
 /* The same after a sleep. Most of the time the watch that was laid to rest last is the one that
  * rang, and its connection's memory shows it; then the inner set need not be asked. Others that
  * rang keep the inner set readable, so the next sleep ends at once and finds them. After a long
@@ -171,7 +179,7 @@ static void harvest_slept(struct rr_ep_set *s, rr_time slept)
 	struct rr_conn *c = w && slept > AT_ONCE ? rr_sock_conn(w->so) : NULL;
 
 	if (c && !w->active && w->wake >= 0 && rr_ep_peek(w, c))
-		rang(s, w, slept > LONG && !s->nested && !w->so->watches->so_next);
+		rang(s, w, slept > LONG && may_ring_again(w));
 	else
 		rr_ep_harvest(s);
 }

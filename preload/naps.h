@@ -5,7 +5,8 @@
 /* How long a thread naps: sleeps on the wake-up fd of a connection at rest alone. A nap that
  * ends for its time only has woken the thread for nothing, unless the anchor has news that the
  * wake-up fd does not tell of. So the next ones of the process are longer, up to 32 s, until
- * there is a message within the time of a short one, or a nap has missed something. Lock-free. */
+ * there is a message within the time of a short one, or a nap has missed something.
+ * Lock-free. */
 
 #include <stdbool.h>
 

@@ -149,6 +149,7 @@ struct sleeper {
 				 * time-out; else 0 */
 	struct pollfd p[2];
 	int n;
+	rr_time began;		/* when the sleep did */
 	rr_time until;		/* when to look again for the connection's sake */
 	/* Sleeps, or has slept, on the wake-up fd of a connection at rest alone. */
 	bool naps, napped;
@@ -322,6 +323,7 @@ static void what_to_sleep_on(struct sleeper *s, rr_time now)
 {
 	int wake = s->napped ? -1 : rr_conn_rests(s->c);
 
+	s->began = now;
 	s->naps = wake >= 0 && !handlers_mixed(now);
 	s->napped |= s->naps;
 	if (!s->naps) {
@@ -333,11 +335,26 @@ static void what_to_sleep_on(struct sleeper *s, rr_time now)
 	s->until = now + rr_nap_time();
 }
 
+/* The sleep has brought nothing. Returns 0 to look again, 1 if the app shall, or
+ * -EAGAIN. Not inlined into its caller, below which connections are upgraded: that takes much
+ * of a small stack. */
+static RR_NOINLINE int slept_in_vain(struct sleeper *s, struct rr_fruitless *f, rr_time deadline)
+{
+	rr_time now = rr_now();
+
+	rr_fruitless_slept(f, s->began, now);
+	if (s->naps && now >= rr_min(s->until, deadline) &&
+	    rr_nap_has_missed(s->fd, now - s->began))
+		return 0;
+	if (now >= deadline)
+		return -EAGAIN;
+	return now >= s->until && !s->naps;
+}
+
 /* Waits until s->want may hold; returns as rr_wait_one(). */
 static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 {
 	struct rr_fruitless f = { 0 };
-	rr_time now, began;
 	int rc, saved = errno;
 
 	for (;; rr_fruitless_pause(&f)) {
@@ -352,31 +369,23 @@ static int wait_for_sleeper(struct sleeper *s, rr_time deadline)
 			return rc;
 		if (rc)
 			break;
-		now = rr_now();
-		what_to_sleep_on(s, now);
+		what_to_sleep_on(s, rr_now());
 		rc = wait_sleep_armed(s, deadline);
 		errno = saved;
 		if (rc)
 			return rc;
 		if (s->want == POLLIN && rr_conn_peek(s->c, POLLIN)) {
 			if (s->naps)
-				rr_nap_had_news(now);
+				rr_nap_had_news(s->began);
 			break;
 		}
 		/* This also takes in what else has arrived. A bit that holds, or the kernel's
 		 * word, ends the wait. */
 		if (rr_sock_poll(s->so, s->c, s->fd, s->want, 0))
 			break;
-		began = now;
-		now = rr_now();
-		rr_fruitless_slept(&f, began, now);
-		if (s->naps && now >= rr_min(s->until, deadline) &&
-		    rr_nap_has_missed(s->fd, now - began))
-			continue;
-		if (now >= deadline)
-			return -EAGAIN;
-		if (now >= s->until && !s->naps)
-			break;
+		rc = slept_in_vain(s, &f, deadline);
+		if (rc)
+			return rr_min(rc, 0);
 	}
 	return 0;
 }

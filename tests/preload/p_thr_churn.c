@@ -406,7 +406,8 @@ static void *waits(void *arg)
 	return NULL;
 }
 
-static void at_the_first_write(unsigned delay)
+/* known: whether it is carried then is known. */
+static void at_the_first_write(unsigned delay, bool known)
 {
 	struct end e[2] = { { .xid = 1 }, { .xid = 2, .delay = delay } };
 	pthread_t t[5];
@@ -425,15 +426,18 @@ static void at_the_first_write(unsigned delay)
 	rpc_serve_null(s[1]);
 	for (int k = 0; k < 4; k++)
 		pthread_join(t[k], NULL);
-	rpc_check_leg(s, 9);
+	if (known)
+		rpc_check_leg(s, 9);
 	close(s[0]);
 	close(s[1]);
 }
 
+/* Where two threads are the first to call a function, TSan makes a report that is suppressed. To find that out takes
+ * it longer than an upgrade waits for a thread, and that one stays on TCP. */
 static void several_threads_are_at_the_first_write(void)
 {
 	for (unsigned i = 0; i < 30; i++)
-		at_the_first_write(i % 4 * 50);
+		at_the_first_write(i % 4 * 50, !P_TSAN || i >= 4);
 }
 
 /* The library has not met a connection from before the first thread, and two threads meet it at once. A process has one
@@ -447,7 +451,7 @@ static void the_connection_is_older_than_the_threads(void)
 
 		if (!pid) {
 			alarm(P_LIMIT / 2);
-			at_the_first_write((unsigned)i % 4 * 50);
+			at_the_first_write((unsigned)i % 4 * 50, true);
 			_exit(0);
 		}
 		CHECK(pid > 0 && waitpid(pid, &st, 0) == pid);

@@ -190,6 +190,13 @@ Test(ready_epoll_news, after_a_long_sleep_the_bell_may_wait)
 	harvest_slept(s, LONG + 1);
 	s->nested = false;
 	cr_assert(o.c->drains == 3 && o.c->later == 1);
+	for (int i = 0; i < 2; i++) {
+		sleeps(true);
+		w->app.events |= i ? EPOLLET : EPOLLONESHOT;
+		harvest_slept(s, LONG + 1);
+		cr_assert_eq(o.c->later, 1, "%d", i);
+	}
+	o.c->drains = 3;
 	sleeps(true);
 	w->so_next = &other;
 	harvest_slept(s, LONG + 1);
