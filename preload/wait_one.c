@@ -335,10 +335,11 @@ static void what_to_sleep_on(struct sleeper *s, rr_time now)
 	s->until = now + rr_nap_time();
 }
 
-/* The sleep has brought nothing. Returns 0 to look again, 1 if the app shall, or
- * -EAGAIN. Not inlined into its caller, below which connections are upgraded: that takes much
- * of a small stack. */
-static RR_NOINLINE int slept_in_vain(struct sleeper *s, struct rr_fruitless *f, rr_time deadline)
+/* The sleep has brought nothing. Returns 0 to look again, 1 if the app shall, or -EAGAIN. Not
+ * inlined into its caller, below which connections are upgraded: that takes much of a small
+ * stack. */
+static RR_NOINLINE int slept_in_vain(struct sleeper *s, struct rr_fruitless *f,
+				     rr_time deadline)
 {
 	rr_time now = rr_now();
 
