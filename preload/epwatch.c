@@ -131,6 +131,7 @@ static void drop_wake(struct rr_ep_watch *w)
 static void set_wake(struct rr_ep_watch *w, int wake)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = w->key };
+	struct rr_conn *c;
 
 	if (wake == w->wake || w->set->foreign)
 		return;
@@ -138,6 +139,9 @@ static void set_wake(struct rr_ep_watch *w, int wake)
 		drop_wake(w);
 	if (wake < 0 || !rr_ep_need_inner(w->set))
 		return;
+	c = rr_sock_conn(w->so);
+	if (c)
+		rr_conn_in_set(c);
 	if (!rr_real.epoll_ctl(w->set->inner, EPOLL_CTL_ADD, wake, &ev) || errno == EEXIST)
 		w->wake = wake;
 }

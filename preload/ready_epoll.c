@@ -75,6 +75,8 @@ static void set_wanted(struct rr_ep_watch *w, const struct epoll_event *ev)
  * only as far as its form wants it. */
 static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 {
+	struct rr_conn *c;
+
 	if (w->form == RR_EP_PLAIN) {
 		if (rr_real.epoll_ctl(w->set->epfd, EPOLL_CTL_MOD, w->fd, ev))
 			return -errno;
@@ -89,6 +91,9 @@ static int mod(struct rr_ep_watch *w, struct epoll_event *ev)
 	w->seen = w->dry = w->misses = 0;
 	w->inq = 0;
 	w->came = 0;
+	c = rr_sock_conn(w->so);
+	if (c && ev->events & EPOLLET)	/* what was left when it was level-triggered */
+		rr_conn_in_set(c);
 	rr_ep_refresh(w, w->form != RR_EP_MANAGED);
 	rr_ep_place(w);
 	return 0;

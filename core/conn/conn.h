@@ -367,6 +367,9 @@ void rr_conn_wake_by_socket(struct rr_conn *c);
 bool rr_conn_drain(struct rr_conn *c);
 /* The same, but as rr_conn_disarm_later(): by rr_conn_watch() then. */
 bool rr_conn_drain_later(struct rr_conn *c);
+/* An epoll set is about to have the wake-up fd, or to report edges of it: what was left to be
+ * consumed later is consumed, and is no news to the set. */
+void rr_conn_in_set(struct rr_conn *c);
 
 /* A thread with nothing to do is about to sleep: gives the memory of idle connections back.
  * Returns when to call again, or RR_TIME_NEVER. */

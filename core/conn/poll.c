@@ -191,6 +191,18 @@ bool rr_conn_drain_later(struct rr_conn *c)
 	return drain(c, true);
 }
 
+void rr_conn_in_set(struct rr_conn *c)
+{
+	struct rr_lock *l;
+
+	if (rr_conn_hold_apps(c, 0, &l) < 0)
+		return;
+	c->watched = true;
+	if (rr_conn_is_carried(c) && c->share->rung)
+		rr_drv_drain(c->share);
+	rr_lock_drop(l);
+}
+
 uint64_t rr_conn_came(struct rr_conn *c)
 {
 	uint64_t came = 0;

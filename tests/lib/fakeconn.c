@@ -554,6 +554,12 @@ bool rr_conn_drain_later(struct rr_conn *c)
 	return rr_conn_drain(c);
 }
 
+void rr_conn_in_set(struct rr_conn *c)
+{
+	spoil_errno();
+	c->in_set++;
+}
+
 rr_time rr_conn_idle(rr_time now RR_UNUSED)
 {
 	return RR_TIME_NEVER;

@@ -46,6 +46,7 @@ struct rr_conn {
 	_Atomic unsigned news_seen;	/* rr_conn_seen() was told */
 	_Atomic unsigned polls, peeks, arms, disarms, drains, swallowed;
 	_Atomic unsigned later;		/* disarms and drains that might have been put off */
+	_Atomic unsigned in_set;	/* rr_conn_in_set() */
 };
 
 /* What the calls do of which a test has a script of its own. NULL: as if there was nothing. */

@@ -85,6 +85,34 @@ static void edge_triggered_when_it_comes(void)
 	CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
 }
 
+static void *late_sender(void *fd)
+{
+	usleep(20000);
+	put(*(int *)fd);
+	return NULL;
+}
+
+/* What woke the thread is no second edge, if the set asks for edges only later. */
+static void edges_are_those_after_the_sleep(void)
+{
+	pthread_t t;
+	int s[2], ep;
+
+	rpc_pair(s);
+	ep = new_set(s[1], EPOLLIN);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(ctl(ep, EPOLL_CTL_MOD, s[1], EPOLLIN), 0);
+		CHECK_EQ(event(ep, s[1], NOT), 0);
+		pthread_create(&t, NULL, late_sender, &s[0]);
+		CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+		pthread_join(t, NULL);
+		CHECK_EQ(ctl(ep, EPOLL_CTL_MOD, s[1], EPOLLIN | EPOLLET), 0);
+		CHECK_EQ(event(ep, s[1], SOON), EPOLLIN);
+		CHECK(!event(ep, s[1], NOT) || p_leg("crossing"));
+		get(s[1]);
+	}
+}
+
 /* What was told has been read, as many bytes as there were: what comes then is an edge, though it is the
  * same bit again, and the end as well. */
 static void an_edge_after_all_was_read(void)
@@ -322,6 +350,7 @@ static const struct p_case cases[] = {
 	{ "errors_are_the_kernels", errors_are_the_kernels },
 	{ "level_triggered_as_long_as_it_holds", level_triggered_as_long_as_it_holds },
 	{ "edge_triggered_when_it_comes", edge_triggered_when_it_comes },
+	{ "edges_are_those_after_the_sleep", edges_are_those_after_the_sleep },
 	{ "an_edge_after_all_was_read", an_edge_after_all_was_read },
 	{ "no_edge_is_lost", no_edge_is_lost },
 	{ "edge_of_room_after_eagain", edge_of_room_after_eagain },

@@ -131,6 +131,51 @@ Test(conn_poll, who_goes_back_to_the_app_may_leave_the_bell_to_the_next_arm)
 	}
 }
 
+/* Messages come, and the thread that slept leaves their bell; then all is read. */
+static void leave_a_bell(struct pollfd *bell)
+{
+	cr_assert_eq(rr_conn_arm(c, fd, POLLIN), 0);
+	one_call(2);
+	cr_assert_eq(poll(bell, 1, 5000), 1);
+	rr_conn_disarm_later(c, fd);
+	while (rr_end_try_recv(&p.server, in, sizeof(in), 0) > 0)
+		;
+}
+
+Test(conn_poll, a_set_finds_no_bell_that_was_left)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	leave_a_bell(&bell);
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+	rr_conn_in_set(c);
+	cr_assert_eq(poll(&bell, 1, 0), 0);
+	cr_assert(is_let_go());
+	leave_a_bell(&bell);
+	cr_assert_eq(poll(&bell, 1, 0), 0, "it has the descriptor now");
+}
+
+Test(conn_poll, a_bell_that_nobody_has_left_is_news_to_a_set)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	cr_assert_eq(rr_conn_watch(c, fd, POLLIN), 0);
+	one_call(2);
+	cr_assert_eq(poll(&bell, 1, 5000), 1);
+	rr_conn_in_set(c);
+	cr_assert_eq(poll(&bell, 1, 0), 1);
+}
+
+Test(conn_poll, another_process_finds_no_bell_that_was_left)
+{
+	struct pollfd bell = { sh->qp->wake_fd, POLLIN, 0 };
+
+	atomic_store(&sh->procs, 2);
+	leave_a_bell(&bell);
+	atomic_store(&sh->procs, 1);
+	cr_assert_eq(poll(&bell, 1, 0), 0);
+}
+
 /* A set keeps it armed. */
 Test(conn_poll, a_set_may_leave_the_bell_until_the_watch_is_armed)
 {

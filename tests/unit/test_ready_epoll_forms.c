@@ -101,6 +101,18 @@ Test(ready_epoll_forms, one_that_is_carried)
 	cr_assert_null(s->last);
 }
 
+/* What a thread has left in the wake-up descriptor is no edge. */
+Test(ready_epoll_forms, a_bell_that_was_left_is_taken_when_a_set_begins_with_it)
+{
+	struct one o = begin(RR_FAKE_CARRIED, EPOLLIN);
+
+	cr_assert_eq(o.c->in_set, 1);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLOUT);
+	cr_assert_eq(o.c->in_set, 1);
+	ctl(o.ep, EPOLL_CTL_MOD, o.fd, EPOLLIN | EPOLLET);
+	cr_assert_eq(o.c->in_set, 2, "left when it was level-triggered");
+}
+
 /* At worst, where the process may have no more descriptors, it stays what the kernel has given. */
 Test(ready_epoll_forms, a_bell_may_have_the_number_0)
 {

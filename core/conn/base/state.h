@@ -29,7 +29,7 @@ struct rr_conn {
 	/* The app has closed it, and a thread finishes what is under way … */
 	_Atomic bool lingers;
 	void (*then)(struct rr_share *sh);	/* … and then calls this */
-	bool watched;			/* an epoll set keeps it armed */
+	bool watched;			/* an epoll set has its wake-up fd, keeps it armed */
 	bool require;
 	uint8_t dialect;		/* enum rr_dialect that its rule wants */
 	int32_t owner;			/* pid of the process that negotiates */

@@ -214,9 +214,10 @@ int rr_ready_arm(struct rr_conn *c, int fd, unsigned want, bool thread)
 }
 
 /* See carried.h. Between a message and its answer a system call is time that somebody waits; in
- * front of a sleep nobody does. */
+ * front of a sleep nobody does. But another process may find the doorbell meanwhile. */
 void rr_ready_drain(struct rr_share *sh, bool later)
 {
+	later &= atomic_load_explicit(&sh->procs, memory_order_relaxed) == 1;
 	if (later && rr_qp_caps(sh->qp) & RR_PROV_TELLS && rr_drv_peek(sh, RR_ARM_RECV))
 		sh->rung = true;
 	else
