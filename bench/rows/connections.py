@@ -4,7 +4,7 @@ import os
 import statistics
 import sys
 
-from .measure import Measurement, Row, shuffled
+from .measure import Measurement, Pairs, Row, shuffled
 from .programs import (CLIENT_ONLY, SERVER_ONLY, SHIM, TCP, UNIX, ROOT, Server, Side, app,
                        hard_limit, limit_files, measure, OPEN_FILES, run_client)
 
@@ -64,17 +64,17 @@ def first_call(kind):
 
 
 MEASUREMENTS = {
-    "connect": Measurement(short_lived(1000, 1), {
+    "connect": Pairs(short_lived(1000, 1), {
         "": Row("connect + NULL + close", "per_s", "more", 0.95, "/s"),
         ".client": Row("... library on the client only", "per_s", "more", 0.97, "/s", kind=CLIENT_ONLY),
         ".server": Row("... library on the server only", "per_s", "more", 0.97, "/s", kind=SERVER_ONLY),
     }, (TCP, SHIM, CLIENT_ONLY, SERVER_ONLY, UNIX), ROUNDS),
-    **{f"calls{n}": Measurement(short_lived(400, n), {"": Row(f"connect + {n} NULLs + close", "per_s", "more", 0.95, "/s")},
-                                (TCP, SHIM, UNIX), ROUNDS // 2) for n in (4, 8, 16)},
-    "process": Measurement(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
-                           rounds=15),
-    "process4": Measurement(lambda kind: one_process(kind, 4), {"": Row("... of four calls", "p50", "less", 0.9, "us", 1000)},
-                            (TCP, SHIM, UNIX), rounds=15),
+    **{f"calls{n}": Pairs(short_lived(400, n), {"": Row(f"connect + {n} NULLs + close", "per_s", "more", 0.95, "/s")},
+                          (TCP, SHIM, UNIX), ROUNDS // 2) for n in (4, 8, 16)},
+    "process": Pairs(one_process, {"": Row("a process per call", "p50", "less", 0.9, "us", 1000)}, (TCP, SHIM, UNIX),
+                     rounds=15),
+    "process4": Pairs(lambda kind: one_process(kind, 4), {"": Row("... of four calls", "p50", "less", 0.9, "us", 1000)},
+                      (TCP, SHIM, UNIX), rounds=15),
     "breakeven": Measurement(break_even, {"": Row("calls per connection to break even", "calls", "alone", 4, "calls")},
                              (SHIM,), rounds=1),
     "pyfirst": Measurement(python_client("threads", 10), {

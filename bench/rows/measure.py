@@ -140,7 +140,15 @@ class Measurement:
             details, more = {}, {}  # only the first row has them
 
 
-class Turns(Measurement):
+class Pairs(Measurement):
+    """What is compared with TCP in the same round, by the median of that: where a round takes less than the phases of the guest, in
+    which all takes 1.5 times as long, for seconds or minutes."""
+    @staticmethod
+    def compare(ratio, tcp, values):
+        return statistics.median(map(ratio, tcp, values))
+
+
+class Turns(Pairs):
     """A measurement whose programs stay, those of all kinds at the same time, and take turns of a fraction of a second: for calls
     that are far apart. The host of a virtual machine makes of a wake-up what it likes, for seconds at a time 0.2 ms and then 4. So
     each turn is compared with TCP's in the same round, and the row's number is the median of that; and a round counts only if
@@ -172,10 +180,6 @@ class Turns(Measurement):
         """Which of these are of a quiet machine."""
         least = sorted(p50)[len(p50) // 10]
         return [i for i, p in enumerate(p50) if p <= 2 * least]
-
-    @staticmethod
-    def compare(ratio, tcp, values):
-        return statistics.median(map(ratio, tcp, values))
 
     @staticmethod
     def spread(values):
