@@ -293,3 +293,40 @@ Test(shm_played, pages_are_made_for_slots_to_come)
 	make_pages(&q);
 	cr_assert(!made_from && q.tx_made == 2 + 64 && q.tx_next_make == 64);
 }
+
+/* The same for slots, which lie closer together: 204 at most. */
+Test(shm_played, pages_are_made_of_slots_to_come)
+{
+	static const struct { uint32_t pos, used, next; } c[] = {
+		{ 9, 9, 9 }, { 18, 18, 18 }, { 144, 144, 112 }, { 300, 300, 204 }, { 512 + 250, 9, 9 }, { 508, 9, 4 },
+	};
+	static struct rr_shm_slot ring[512];
+	static struct rr_shm q;
+
+	q.peer.ring = ring;
+	for (size_t i = 0; i < 2 * rr_array_size(c); i++) {
+		uint32_t slots = q.peer.geo.slots = c[i / 2].pos < 256 ? 256 : 512;
+		uint32_t n = c[i / 2].next, at = c[i / 2].pos % slots;
+
+		q.tx_pos = c[i / 2].pos;
+		q.tx_slots_made = c[i / 2].used;
+		made = i % 2;
+		made_from = made_to = NULL;
+		make_slots(&q);
+		cr_assert_eq((const void *)made_from, &ring[at], "%zu", i);
+		cr_assert_eq((const void *)made_to, &ring[at + n - 1], "%zu", i);
+		n = made ? rr_max(n, 8u) : slots;
+		cr_assert(q.tx_slots_made == c[i / 2].used + n && q.tx_next_slots == q.tx_pos + n, "%zu", i);
+	}
+	/* The first ones lie beside the control words. */
+	q.tx_pos = 1;
+	q.tx_slots_made = 0;
+	made_from = NULL;
+	make_slots(&q);
+	cr_assert(!made_from && q.tx_slots_made == 9 && q.tx_next_slots == 9);
+	/* What an earlier connection has used is there. */
+	q.tx_slots_made = 0;
+	q.again.messages = 17;
+	make_slots(&q);
+	cr_assert(!made_from && q.tx_slots_made == 18 && q.tx_next_slots == 18);
+}

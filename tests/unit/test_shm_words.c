@@ -338,6 +338,37 @@ Test(shm_words, pages_are_made_for_as_many_as_were_used)
 	shm_pair_close(&p);
 }
 
+static bool nothing_is_used(void *ctx RR_UNUSED, size_t off RR_UNUSED, size_t len RR_UNUSED)
+{
+	return false;
+}
+
+Test(shm_words, pages_of_slots_are_made_for_as_many_as_were_used)
+{
+	static const uint32_t from[] = { 1, 9, 18, 36, 64 };
+	struct rr_wc wc;
+
+	shm_pair_open(&p, 64);
+	c = rr_shm_of(p.c);
+	s = rr_shm_of(p.s);
+	for (uint32_t i = 1; i <= 200; i++) {
+		uint32_t k = 0;
+
+		cr_assert_eq(send_n(72, 0), 1);
+		while (k < rr_array_size(from) - 1 && i >= from[k + 1])
+			k++;
+		cr_assert_eq(c->tx_next_slots, k < 4 ? from[k + 1] : 64, "%u", i);
+		cr_assert_eq(c->tx_slots_made, k < 4 ? from[k + 1] : 64, "%u", i);
+		cr_assert_eq(ops->poll(p.s, &wc, 1), 1);
+		ops->repost(p.s, wc.cookie);
+	}
+	ops->trim(p.c, nothing_is_used, NULL);
+	cr_assert(c->tx_slots_made == 0 && c->tx_next_slots == 200);
+	send_n(72, 0);
+	cr_assert(c->tx_slots_made == 9 && c->tx_next_slots == 209);
+	shm_pair_close(&p);
+}
+
 /* --- keys ------------------------------------------------------------------------------------------------------ */
 
 Test(shm_msg, a_key_says_what_it_is_for)

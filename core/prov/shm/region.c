@@ -342,6 +342,8 @@ static void trim_ring(struct rr_shm *q)
 	if (g->ring_off + len > at)
 		madvise((uint8_t *)q->peer.berth.at + at,
 			rr_align(g->ring_off + len, RR_PAGE) - at, MADV_REMOVE);
+	q->tx_slots_made = 0;
+	q->tx_next_slots = q->tx_pos;
 	if (q->tx_made)
 		trim_longs(q);
 }

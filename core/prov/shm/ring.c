@@ -10,9 +10,12 @@
 
 #include "core/base/pages.h"
 
-enum {	/* slots whose pages are made in one go */
+enum {	/* slots whose pages are made in one go: of long payloads … */
 	MAKE_LEAST = 2,
 	MAKE_MOST = 16,		/* as many pages as Linux maps with one fault */
+	/* … and of slots, as many as lie on one page, to as many pages */
+	MAKE_SLOTS = 8,
+	MAKE_SLOTS_MOST = MAKE_MOST * RR_PAGE / (int)sizeof(struct rr_shm_slot),
 };
 
 /* --- sending: we write the peer's ring --- */
@@ -125,6 +128,24 @@ static RR_NOINLINE void make_pages(struct rr_shm *q)
 	q->tx_next_make = q->tx_pos + n;
 }
 
+/* The same for the slots that come, where no earlier connection has used the region. Twenty
+ * pages are touched in a ring's first round, and a fault takes a virtual machine 12 us: a
+ * connection's first 200 calls took 10 us each. */
+static RR_NOINLINE void make_slots(struct rr_shm *q)
+{
+	uint32_t slots = q->peer.geo.slots, i = q->tx_pos & (slots - 1);
+	uint32_t n = rr_min(rr_min(q->tx_slots_made, slots - i), (uint32_t)MAKE_SLOTS_MOST);
+	struct rr_shm_slot *from = rr_shm_slot(&q->peer, q->tx_pos);
+
+	/* The first ones lie beside the control words, or an earlier connection has sent about
+	 * as many messages as it has received. */
+	if (n && !rr_pages_make(from, from + n - 1))
+		n = slots;
+	n = rr_max(n, rr_max(q->again.messages, (uint32_t)MAKE_SLOTS));
+	q->tx_slots_made += n + !q->tx_slots_made;	/* and the one that is written */
+	q->tx_next_slots = q->tx_pos + n;
+}
+
 static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint32_t arg)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
@@ -143,6 +164,9 @@ static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint3
 	if (unlikely((len & RR_SHM_LEN_MASK) > RR_SHM_SHORT) && q->tx_made < slots &&
 	    (int32_t)(q->tx_pos - q->tx_next_make) >= 0)
 		make_pages(q);
+	if (unlikely(q->tx_slots_made < slots) &&
+	    (int32_t)(q->tx_pos - q->tx_next_slots) >= 0)
+		make_slots(q);
 	/* The peer looks at the first line of the next slot only. */
 	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);
 }

@@ -70,10 +70,10 @@ struct rr_shm {
 	/* our checked copy of the peer's; peek() reads this one */
 	_Atomic uint32_t tx_reposted;
 	uint32_t tx_tail;
-	/* slots whose long payloads have had their pages made by us since we last trimmed; 0:
-	 * we have sent none … */
-	uint32_t tx_made;
-	uint32_t tx_next_make;		/* … and the position at which to make more */
+	/* slots whose long payloads have had their pages made by us since we last trimmed (0:
+	 * we have sent none), the position at which to make more, and the same of slots */
+	uint32_t tx_made, tx_next_make;
+	uint32_t tx_slots_made, tx_next_slots;
 
 	/* enum rr_arm bits that the peer may be armed for, posted since the last kick(). */
 	uint32_t unkicked;
