@@ -45,6 +45,7 @@ struct further {
 	bool back;		/* the connection has gone back to TCP, so the kernel has the
 				 * rest */
 	size_t want, got;
+	size_t seen;		/* what was there when its stream had ended (peek_more()) */
 	struct rr_iov at;	/* what is left */
 	struct patience patience;
 };
@@ -300,16 +301,21 @@ static bool no_more_comes(struct rr_conn *c, int fd)
  * the connection is looked at every millisecond. */
 static bool peek_more(struct further *f, ssize_t have)
 {
+	bool over;
 	int inq;
 
 	if (have <= 0 || (size_t)have >= f->want)
 		return false;
 	if (!begins_to_wait(f))
 		return false;
+	over = no_more_comes(f->c, f->fd);
+	/* Asked after that: bytes may have come just before the end. */
 	inq = rr_conn_inq(f->c, f->fd);
-	if (inq < 0 || no_more_comes(f->c, f->fd))
+	if (inq < 0 || (over && (size_t)have <= f->seen))
 		return false;
-	return inq > have || (rr_now() < wait_end(f) && !sleep_a_little(f->so));
+	if (over)
+		f->seen = (size_t)have;
+	return inq > have || (!over && rr_now() < wait_end(f) && !sleep_a_little(f->so));
 }
 
 static ssize_t recv_some(struct further *f)

@@ -217,6 +217,15 @@ Test(call_further, a_peek_that_wants_all_looks_until_it_is_there_or_the_stream_e
 	SAYS(&rx, 3, 10);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
 	cr_assert_eq(rx.calls, 1);
+	/* More came before the end, after the look. */
+	at.c->inq = 7;
+	SAYS(&rx, 3, 7, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 7);
+	cr_assert_eq(rx.calls, 2);
+	SAYS(&rx, 3, 3, 10);
+	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL), 3);
+	cr_assert_eq(rx.calls, 2, "it is not to be had");
+	at.c->inq = 3;
 	at.c->ready = 0;
 	SAYS(&rx, 3, 10);
 	assert_said(rr_wrap_recv(at.fd, buf, 10, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT), 3);
