@@ -14,7 +14,7 @@ FEW = 12
 RESERVE = 1024      # descriptors that the library leaves to the app
 IDLE = 4            # s, until the library has given back what idle connections need not have
 WATCHED = 5         # s …
-WINDOWS = 3         # … so many times, the median of which counts: where each wake-up takes the guest 4 ms, two of them do, for seconds
+WINDOWS = 3         # … so many times, of which the median counts: a guest may take 4 ms of CPU for each wake-up, for seconds
 TURNS = 20          # of a few and of many connections, compared in pairs
 
 
@@ -70,11 +70,10 @@ class Crowd:
 
     def idle_cpu(self):
         """What it takes, by the median of some windows."""
-        at = []
-        for _ in range(WINDOWS + 1):
+        at = [self.cpu()]
+        for _ in range(WINDOWS):
+            time.sleep(WATCHED)
             at.append(self.cpu())
-            if len(at) <= WINDOWS:
-                time.sleep(WATCHED)
         return statistics.median(after - before for before, after in zip(at, at[1:]))
 
     def latency(self):
@@ -86,11 +85,8 @@ def in_turns(few, crowd):
     """The latency with a few connections, with many, and the median of their ratio in the quiet ones of some rounds (class
     Turns)."""
     rounds = []
-    for _ in range(Turns.MOST * TURNS):
-        rounds.append({c: c.latency() for c in shuffled((few, crowd))})
-        quiet = Turns.quiet([r[few] for r in rounds])
-        if len(quiet) == TURNS:
-            break
+    quiet = Turns.until_quiet(lambda: rounds.append({c: c.latency() for c in shuffled((few, crowd))}),
+                              lambda: [r[few] for r in rounds], TURNS)
     rounds = [rounds[i] for i in quiet]
     return {"p50_few": statistics.median(r[few] for r in rounds), "p50_many": statistics.median(r[crowd] for r in rounds),
             "slower": statistics.median(r[crowd] / r[few] for r in rounds), "quiet": len(quiet)}

@@ -141,8 +141,8 @@ class Measurement:
 
 
 class Pairs(Measurement):
-    """What is compared with TCP in the same round, by the median of that: where a round takes less than the phases of the guest, in
-    which all takes 1.5 times as long, for seconds or minutes."""
+    """A row's number is the median of what each round gives, compared with TCP in the same round: for seconds or minutes a guest may
+    take 1.5 times as long for everything, and a round is shorter."""
     @staticmethod
     def compare(ratio, tcp, values):
         return statistics.median(map(ratio, tcp, values))
@@ -167,13 +167,19 @@ class Turns(Pairs):
             yield plays
 
     def play_rounds(self, plays, runs, rounds):
-        for _ in range(self.MOST * rounds):
-            self.play_round(plays, runs)
-            quiet = self.quiet([r["p50"] for r in runs[TCP]])
-            if len(quiet) == rounds:
-                break
+        quiet = self.until_quiet(lambda: self.play_round(plays, runs), lambda: [r["p50"] for r in runs[TCP]], rounds)
         self.told = {"rounds": len(runs[TCP]), "quiet": len(quiet)}
         return {k: [rs[i] for i in quiet] for k, rs in runs.items()}
+
+    @classmethod
+    def until_quiet(cls, play, p50, rounds):
+        """Plays until so many rounds were quiet, by what p50() has of each, or too many were not. Which were."""
+        for _ in range(cls.MOST * rounds):
+            play()
+            quiet = cls.quiet(p50())
+            if len(quiet) == rounds:
+                break
+        return quiet
 
     @staticmethod
     def quiet(p50):
