@@ -96,13 +96,19 @@ static uint32_t any_handle(const struct rr_shm_view *v, uint64_t r)
 	return atomic_load_explicit(&k->handle, memory_order_relaxed);
 }
 
+/* A position near which the next messages lie. */
+static uint32_t tail_of(const struct rr_shm_view *v)
+{
+	return atomic_load_explicit(&v->ctl->tail, memory_order_relaxed);
+}
+
 static void hit_window(struct rr_shm_view *v, uint64_t r, uint64_t w)
 {
 	uint32_t back = atomic_load_explicit(&v->ctl->reposted, memory_order_relaxed);
 
 	switch (r >> 4 & 3) {
 	case 0: put_word(&v->ctl->reposted, evil(w, back)); break;
-	case 1: put_word(&v->ctl->tail, evil(w, back)); break;
+	case 1: put_word(&v->ctl->tail, evil(w, tail_of(v))); break;
 	default: put_word(&v->freed[r >> 20 & (v->geo.slots - 1)], evil(w, back));
 	}
 }
@@ -121,14 +127,14 @@ static void hit_key(struct rr_shm_view *v, uint64_t r, uint64_t w)
 
 static void hit_slot(struct rr_shm_view *v, uint64_t r, uint64_t w)
 {
-	uint32_t back = atomic_load_explicit(&v->ctl->reposted, memory_order_relaxed);
-	struct rr_shm_slot *s = rr_shm_slot(v, back + (uint32_t)(r >> 20) % 64);
+	uint32_t tail = tail_of(v), most = r >> 28 & 1 ? 8 : 64;
+	struct rr_shm_slot *s = rr_shm_slot(v, (r >> 29 & 1 ? tail : 0) + (uint32_t)(r >> 20) % most);
 
 	switch (r >> 4 & 3) {
-	case 0: put_word(&s->seq, evil(w, back)); break;
-	case 1: put_word(&s->len, evil(w, v->geo.recv_size)); break;
-	case 2: put_word(&s->arg, w & 1 ? any_handle(v, r) : evil(w, back)); break;
-	default: put_word(&s->skip, evil(w, back));
+	case 0: put_word(&s->seq, evil(w, tail)); break;
+	case 1: put_word(&s->len, evil(w, v->geo.recv_size) | (w >> 60 & 1 ? RR_SHM_LAST : 0u)); break;
+	case 2: put_word(&s->arg, w & 1 ? any_handle(v, r) : evil(w, tail)); break;
+	default: put_word(&s->skip, evil(w, tail));
 	}
 }
 

@@ -248,7 +248,7 @@ static void scribble(struct lie *l)
 {
 	struct rr_shm *q = rr_shm_of(l->qp);
 	struct rr_shm_view *v = any(2) ? &q->own : &q->peer;
-	struct rr_shm_slot *s = rr_shm_slot(v, any(v->geo.slots));
+	struct rr_shm_slot *s = rr_shm_slot(v, any(any(2) ? v->geo.slots : rr_min(v->geo.slots, 8u)));
 
 	switch (any(5)) {
 	case 4:	/* where memory is that the next message may name */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
+#include "core/prov/shm/foreign.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/lib/slowfd.h"

@@ -16,6 +16,7 @@
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/prov/shm/foreign.h"
 #include "core/prov/shm/shm_int.h"
 #include "tests/lib/no_threads.h"
 #include "tests/lib/shm_pair.h"

@@ -263,7 +263,7 @@ static bool made_played(void *from, void *to)
 Test(shm_played, pages_are_made_for_slots_to_come)
 {
 	static const struct { uint32_t pos, used, next; } c[] = {
-		{ 0, 2, 2 }, { 3, 4, 4 }, { 40, 16, 16 }, { 40, 17, 16 }, { 57, 16, 7 }, { 256 + 57, 30, 7 }, { 62, 2, 2 },
+		{ 2, 2, 2 }, { 4, 4, 4 }, { 40, 16, 16 }, { 40, 17, 16 }, { 57, 16, 7 }, { 256 + 57, 30, 7 }, { 62, 2, 2 },
 		{ 63, 9, 1 },
 	};
 	static uint8_t ring[64 * 4160];
@@ -282,51 +282,15 @@ Test(shm_played, pages_are_made_for_slots_to_come)
 		cr_assert_eq(made_from - ring, at * 4160, "%zu", i);
 		cr_assert_eq(made_to - ring, (at + n - 1) * 4160 + 64, "%zu", i);
 		n = made ? rr_max(n, 2u) : 64;
-		cr_assert(q.tx_made == c[i / 2].used + n && q.tx_next_make == q.tx_pos + n, "%zu", i);
+		cr_assert_eq(q.tx_made, at + n, "%zu", i);
 	}
 	/* At first there is nothing to judge by; and slots of several pages are not made. */
-	q.tx_pos = q.tx_made = 0;
+	q.tx_pos = 1;
+	q.tx_made = 0;
 	made_from = NULL;
 	make_pages(&q);
-	cr_assert(!made_from && q.tx_made == 2 && q.tx_next_make == 2);
+	cr_assert(!made_from && q.tx_made == 3);
 	q.peer.geo.stride = 2 * RR_PAGE + 64;
 	make_pages(&q);
-	cr_assert(!made_from && q.tx_made == 2 + 64 && q.tx_next_make == 64);
-}
-
-/* The same for slots, which lie closer together: 204 at most. */
-Test(shm_played, pages_are_made_of_slots_to_come)
-{
-	static const struct { uint32_t pos, used, next; } c[] = {
-		{ 9, 9, 9 }, { 18, 18, 18 }, { 144, 144, 112 }, { 300, 300, 204 }, { 512 + 250, 9, 9 }, { 508, 9, 4 },
-	};
-	static struct rr_shm_slot ring[512];
-	static struct rr_shm q;
-
-	q.peer.ring = ring;
-	for (size_t i = 0; i < 2 * rr_array_size(c); i++) {
-		uint32_t slots = q.peer.geo.slots = c[i / 2].pos < 256 ? 256 : 512;
-		uint32_t n = c[i / 2].next, at = c[i / 2].pos % slots;
-
-		q.tx_pos = c[i / 2].pos;
-		q.tx_slots_made = c[i / 2].used;
-		made = i % 2;
-		made_from = made_to = NULL;
-		make_slots(&q);
-		cr_assert_eq((const void *)made_from, &ring[at], "%zu", i);
-		cr_assert_eq((const void *)made_to, &ring[at + n - 1], "%zu", i);
-		n = made ? rr_max(n, 8u) : slots;
-		cr_assert(q.tx_slots_made == c[i / 2].used + n && q.tx_next_slots == q.tx_pos + n, "%zu", i);
-	}
-	/* The first ones lie beside the control words. */
-	q.tx_pos = 1;
-	q.tx_slots_made = 0;
-	made_from = NULL;
-	make_slots(&q);
-	cr_assert(!made_from && q.tx_slots_made == 9 && q.tx_next_slots == 9);
-	/* What an earlier connection has used is there. */
-	q.tx_slots_made = 0;
-	q.again.messages = 17;
-	make_slots(&q);
-	cr_assert(!made_from && q.tx_slots_made == 18 && q.tx_next_slots == 18);
+	cr_assert(!made_from && q.tx_made == 1 + 64);
 }

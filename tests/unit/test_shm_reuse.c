@@ -18,6 +18,7 @@
 #include "tests/lib/slowfd.h"
 
 #define ops	(&rr_prov_shm)
+#define RECVS	128u
 
 static struct shm_pair p;
 static struct sockaddr_in6 at;
@@ -50,7 +51,7 @@ static void connect_both(void)
 
 static void begin(void)
 {
-	begin_sized(8);
+	begin_sized(RECVS);
 	connect_both();
 }
 
@@ -88,7 +89,7 @@ static void offer_again(void)
 {
 	begin_second();
 	end();
-	begin_sized(8);
+	begin_sized(RECVS);
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	cr_assert(client()->again.taken);
 }
@@ -225,7 +226,7 @@ Test(shm_reuse, another_server_gets_new_regions)
 {
 	begin_second();
 	end();
-	begin_sized(8);
+	begin_sized(RECVS);
 	at.sin6_port = 8;
 	connect_both();
 	cr_assert_not(is_again());
@@ -238,13 +239,13 @@ Test(shm_reuse, another_server_gets_new_regions)
 Test(shm_reuse, other_sizes_need_new_regions)
 {
 	static const struct { uint32_t recv_size, recvs; size_t mem_size; } other[] = {
-		{ 4096, 7, 1 << 20 }, { 8192, 8, 1 << 20 }, { 4096, 8, 1 << 19 },
+		{ 4096, RECVS - 1, 1 << 20 }, { 8192, RECVS, 1 << 20 }, { 4096, RECVS, 1 << 19 },
 	};
 
 	for (size_t i = 0; i < rr_array_size(other); i++) {
 		begin_second();
 		end();
-		begin_sized(8);
+		begin_sized(RECVS);
 		p.cp.recv_size = p.sp.recv_size = other[i].recv_size;
 		p.cp.recvs = p.sp.recvs = other[i].recvs;
 		p.cp.mem_size = p.sp.mem_size = other[i].mem_size;
@@ -276,14 +277,39 @@ Test(shm_reuse, a_long_message_is_too_much)
 	then_it_is_not_kept();
 }
 
-Test(shm_reuse, many_messages_one_way_are_too_much)
+/* Both ends know how many slots have had a message. */
+static void many_at_once(struct rr_qp *from, struct rr_qp *to)
+{
+	for (uint32_t i = 0; i <= FEW; i++)
+		cr_assert_eq(say(from, "a call"), 1);
+	for (uint32_t i = 0; i <= FEW; i++)
+		cr_assert(hears(to, "a call"));
+	then_it_is_not_kept();
+}
+
+Test(shm_reuse, many_calls_at_once_are_too_much)
 {
 	begin_second();
-	for (uint32_t i = 0; i <= FEW; i++) {
+	many_at_once(p.c, p.s);
+}
+
+Test(shm_reuse, many_replies_at_once_are_too_much)
+{
+	begin_second();
+	many_at_once(p.s, p.c);
+}
+
+Test(shm_reuse, many_messages_one_after_the_other_are_few)
+{
+	begin_second();
+	for (uint32_t i = 0; i <= 10 * FEW; i++) {
 		cr_assert_eq(say(p.c, "a call"), 1);
 		cr_assert(hears(p.s, "a call"));
 	}
-	then_it_is_not_kept();
+	end();
+	begin();
+	cr_assert(is_again());
+	they_talk();
 }
 
 /* As a server does. */
@@ -409,7 +435,7 @@ Test(shm_reuse, what_is_old_goes_when_another_is_kept)
 	before = shared_maps();
 	for (unsigned i = 0; i < KEPT; i++)
 		pairs[i].since -= 2 * FRESH;
-	begin_sized(8);
+	begin_sized(RECVS);
 	at.sin6_port = 9;
 	connect_both();
 	end();
@@ -423,7 +449,7 @@ Test(shm_reuse, a_process_keeps_a_few)
 	begin();
 	end();
 	for (int i = 0; i < 64; i++) {
-		begin_sized(8);
+		begin_sized(RECVS);
 		at.sin6_port = (in_port_t)(100 + i);
 		connect_both();
 		end();
@@ -435,7 +461,7 @@ Test(shm_reuse, an_offer_names_nothing_but_what_it_has_room_for)
 {
 	begin_second();
 	end();
-	begin_sized(8);
+	begin_sized(RECVS);
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	p.offer.len--;
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), -EINVAL);
@@ -448,7 +474,7 @@ Test(shm_reuse, regions_that_the_server_does_not_know_are_made_anew)
 {
 	begin_second();
 	end();
-	begin_sized(8);
+	begin_sized(RECVS);
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	p.offer.bytes[p.offer.len - 1] ^= 1;
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);
@@ -543,7 +569,7 @@ Test(shm_reuse, a_server_takes_no_regions_again_that_it_has_not_said_so_of)
 
 	begin_second();
 	end();
-	begin_sized(8);
+	begin_sized(RECVS);
 	cr_assert_eq(ops->prepare(p.c, &p.cp, &p.offer), 0);
 	p.offer.bytes[p.offer.len - 1] ^= 1;
 	cr_assert_eq(ops->answer(p.s, &p.sp, &p.offer, &p.answer), 0);

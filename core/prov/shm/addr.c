@@ -21,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/prov/shm/foreign.h"
 
 #define ADDR_VERSION	1u
 #define ADDR_LEN	(2 + NAME_LEN)

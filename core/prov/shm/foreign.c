@@ -11,14 +11,16 @@
  * a thread of our own closes the socket with everything in it. That thread is started when this
  * happens for the first time, which no honest peer causes. Where the kernel can refuse
  * descriptors (Linux 6.16) it is told to, as soon as none is expected any more. */
-#include "core/prov/shm/shm_int.h"
+#include "core/prov/shm/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/compiler.h"
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
 #include "core/base/thread.h"

@@ -15,6 +15,7 @@
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/prov/shm/foreign.h"
 
 bool rr_shm_is_name(const char *name)
 {

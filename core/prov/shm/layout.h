@@ -19,8 +19,11 @@
  *   - The sender writes {len, arg, payload} and last, with release, seq = the position. The
  *     receiver polls only that word of the slot that is next: a 72-byte message takes two
  *     cache lines, and no shared counter is touched.
- *   - Short payloads lie in the slot, so that a dozen calls touch one page, which is the one
- *     of the control words; longer ones in the position's long area, which has room for a
+ *   - A round may end before its last slot: the message with RR_SHM_LAST is the last one in
+ *     it, and the positions up to the next multiple of slots are left out. The sender ends it
+ *     as soon as the receiver has given back enough of it.
+ *   - Short payloads lie in the slot, so that eight calls touch one page, which is the one of
+ *     the control words; longer ones in the position's long area, which has room for a
  *     whole receive.
  *   - Slots and long areas are odd numbers of cache lines, so that neighbours never share a
  *     cache set.
@@ -42,7 +45,7 @@
 #include "core/base/types.h"
 
 #define RR_SHM_MAGIC	UINT64_C(0x72726d6173686d01)	/* says endianness too */
-#define RR_SHM_VERSION	4u
+#define RR_SHM_VERSION	5u
 /* In place of RR_SHM_MAGIC: the regions that the offer has named, and no memfd. */
 #define RR_SHM_AGAIN	UINT64_C(0x72726d6173686e01)
 
@@ -117,10 +120,11 @@ enum {	/* in rr_shm_slot.len, above the length */
 	RR_SHM_IMM	= 1 << 24,	/* arg is immediate data; no payload */
 	RR_SHM_INV	= 1 << 25,	/* arg is the receiver's handle that was invalidated */
 	RR_SHM_NOTE	= 1 << 26,	/* arg is immediate data; up to RR_PROV_NOTE bytes */
+	RR_SHM_LAST	= 1 << 27,	/* the round ends here */
 };
 _Static_assert(RR_SHM_RECV_MAX <= RR_SHM_LEN_MASK,
 	       "a message that fills a receive has a length");
-_Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV | RR_SHM_NOTE)) == 0,
+_Static_assert((RR_SHM_LEN_MASK & (RR_SHM_IMM | RR_SHM_INV | RR_SHM_NOTE | RR_SHM_LAST)) == 0,
 	       "bits of their own");
 
 struct rr_shm_slot {

@@ -33,6 +33,7 @@
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/prov/shm/foreign.h"
 
 #define SLEEPS	6u	/* after so many a cheaper bell is worth its set-up, … */
 #define LONG	3u	/* … of which one after a pause counts for so many */

@@ -262,12 +262,12 @@ static bool is_written(const struct rr_shm_view *v, uint32_t pos)
 	return atomic_load_explicit(&rr_shm_slot(v, pos)->seq, memory_order_relaxed);
 }
 
-/* What the peer has sent beyond what we have taken follows that. No position was passed over
- * unless all slots have been used. */
+/* What the peer has sent beyond what we have taken follows that: a slot is passed over only if
+ * it has been used. */
 void rr_shm_region_clear(struct rr_shm *q)
 {
 	const struct rr_shm_view *v = &q->own;
-	uint32_t n = q->again.messages;
+	uint32_t n = q->again.slots;
 
 	while (n < v->geo.slots && is_written(v, n))
 		n++;
@@ -294,8 +294,8 @@ static void trim_range(const struct trim *t, size_t off, size_t len)
 }
 
 /* Called when the peer's ring is empty (rr_shm_tx_idle()). If no receive is held and no key is
- * out, the tables contain nothing that matters: slots below the peer's tail are free whatever
- * tx_used says, and handles do not repeat because key_gen goes on counting. */
+ * out, the tables contain nothing that matters: all slots of the peer's are free, and handles
+ * do not repeat because key_gen goes on counting. */
 static void trim_own_tables(struct rr_shm *q)
 {
 	if (q->rx_held || q->key_live || q->fence_list)
@@ -318,7 +318,6 @@ static void trim_longs(struct rr_shm *q)
 
 	q->tx_made = 0;
 	q->qp.bulky = false;
-	q->tx_next_make = q->tx_pos;
 	if (g->stride - used < 2 * RR_PAGE) {
 		madvise(q->peer.longs, all, MADV_REMOVE);
 		return;
@@ -342,8 +341,6 @@ static void trim_ring(struct rr_shm *q)
 	if (g->ring_off + len > at)
 		madvise((uint8_t *)q->peer.berth.at + at,
 			rr_align(g->ring_off + len, RR_PAGE) - at, MADV_REMOVE);
-	q->tx_slots_made = 0;
-	q->tx_next_slots = q->tx_pos;
 	if (q->tx_made)
 		trim_longs(q);
 }

@@ -29,6 +29,7 @@
 
 #include "core/base/os.h"
 #include "core/base/ownfd.h"
+#include "core/prov/shm/foreign.h"
 
 /* Connections of strangers that join_region() looks at, for each listener. */
 #define STRAY_MAX	8

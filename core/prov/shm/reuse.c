@@ -25,7 +25,7 @@
 #include "core/base/peeraddr.h"
 
 #define KEPT	8u	/* pairs of regions in a process */
-#define FEW	64u	/* messages in each direction */
+#define FEW	64u	/* slots in each direction */
 #define FRESH	(10 * RR_SEC)	/* afterwards they go when next one is kept */
 
 /* Whoever changes an id to OWNED may do with the entry what it likes, until it stores another
@@ -35,7 +35,7 @@ static struct kept_regions {
 	int32_t pid;
 	bool called;		/* the offering side's */
 	uint32_t recvs;		/* as this side has asked for */
-	uint32_t messages;	/* received */
+	uint32_t slots;		/* of ours, that had a message */
 	uint32_t peer_pid;
 	rr_time since;
 	struct sockaddr_in6 to;	/* called: the server's address */
@@ -97,7 +97,7 @@ static bool ended_well(const struct rr_shm *q)
 static bool was_brief(const struct rr_shm *q)
 {
 	return q->qp.mem_unused && !q->busy && !q->tx_made && !q->key_fresh &&
-	       q->rx_pos <= FEW && q->tx_pos <= FEW;
+	       q->rx_slots <= FEW && q->tx_slots <= FEW;
 }
 
 /* The app may have locked its memory, and then all of a region is there. The kernel frees no
@@ -118,7 +118,7 @@ static void keep_in(struct kept_regions *k, const struct rr_shm *q)
 	k->pid = (int32_t)rr_pid();
 	k->called = q->again.called;
 	k->recvs = q->param.recvs;
-	k->messages = q->rx_pos;
+	k->slots = q->rx_slots;
 	k->peer_pid = q->qp.peer_pid;
 	k->since = rr_now_coarse();
 	k->to = q->param.peer;
@@ -198,7 +198,7 @@ static bool take_pair(struct kept_regions *k, struct rr_shm *q, uint64_t id)
 		q->own = k->own;
 		q->peer = k->peer;
 		q->qp.peer_pid = k->peer_pid;
-		q->again.messages = k->messages;
+		q->again.slots = k->slots;
 		q->again.taken = true;
 	}
 	disown_entry(k, ok ? 0 : id);

@@ -10,13 +10,16 @@
 
 #include "core/base/pages.h"
 
-enum {	/* slots whose pages are made in one go: of long payloads … */
+enum {	/* slots whose long payloads have their pages made in one go */
 	MAKE_LEAST = 2,
 	MAKE_MOST = 16,		/* as many pages as Linux maps with one fault */
-	/* … and of slots, as many as lie on one page, to as many pages */
-	MAKE_SLOTS = 8,
-	MAKE_SLOTS_MOST = MAKE_MOST * RR_PAGE / (int)sizeof(struct rr_shm_slot),
 };
+
+/* A round may end after each so many slots. The first ones lie beside the control words. */
+#define ROUND	8u
+/* Of so many positions a few go through a whole round: no slot is left alone for so long that
+ * the words in it look like those of the future. */
+#define WHOLE	(UINT32_C(1) << 28)
 
 /* --- sending: we write the peer's ring --- */
 
@@ -48,22 +51,26 @@ static uint32_t tx_room(const struct rr_shm *q)
 	return q->peer.geo.recvs - (sent - back);
 }
 
+static void learn_tail(struct rr_shm *q)
+{
+	/* Pairs with the release in rr_shm_repost(): the peer has finished reading. */
+	q->tx_tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
+}
+
 /* May the slot at tx_pos be written? A tail that makes no sense proves nothing: the unsigned
  * difference is large then. */
 static bool tx_slot_free(struct rr_shm *q)
 {
 	const uint32_t slots = q->peer.geo.slots;
-	uint32_t i = q->tx_pos & (slots - 1);
+	uint32_t i = rr_shm_index(&q->peer, q->tx_pos), used = q->slot[i].tx_used;
 
-	if (likely(q->tx_pos - q->tx_tail < slots))
+	if (likely(q->tx_pos - q->tx_tail < slots) || !used)
 		return true;
-	/* Both pair with the releases in rr_shm_repost(): the peer has finished reading the
-	 * slot. */
-	q->tx_tail = atomic_load_explicit(&q->peer.ctl->tail, memory_order_acquire);
+	learn_tail(q);
 	if (q->tx_pos - q->tx_tail < slots)
 		return true;
-	return atomic_load_explicit(&q->peer.freed[i], memory_order_acquire) ==
-		q->slot[i].tx_used;
+	/* Pairs as in learn_tail(). */
+	return atomic_load_explicit(&q->peer.freed[i], memory_order_acquire) == used;
 }
 
 /* The next free slot; slots that are not free are passed over. NULL: *rc says why. */
@@ -115,58 +122,53 @@ static const void *second_line(const struct rr_shm_slot *s)
 static RR_NOINLINE void make_pages(struct rr_shm *q)
 {
 	const struct rr_shm_geo *g = &q->peer.geo;
-	uint32_t i = q->tx_pos & (g->slots - 1), n = rr_min(q->tx_made, g->slots - i);
+	uint32_t i = rr_shm_index(&q->peer, q->tx_pos), n = rr_min(q->tx_made, g->slots - i);
 	uint8_t *from = rr_shm_long(&q->peer, q->tx_pos), *last;
 
 	n = rr_min(n, (uint32_t)MAKE_MOST);
 	last = from + (n ? n - 1 : 0) * (size_t)g->stride;
 	if (g->stride > 2 * RR_PAGE || (n && !rr_pages_make(from, last + RR_CACHELINE)))
 		n = g->slots;	/* each page when it is touched */
-	n = rr_max(n, (uint32_t)MAKE_LEAST);
-	q->tx_made += n;
+	q->tx_made = i + rr_max(n, (uint32_t)MAKE_LEAST);
 	q->qp.bulky = true;
-	q->tx_next_make = q->tx_pos + n;
 }
 
-/* The same for the slots that come, where no earlier connection has used the region. Twenty
- * pages are touched in a ring's first round, and a fault takes a virtual machine 12 us: a
- * connection's first 200 calls took 10 us each. */
-static RR_NOINLINE void make_slots(struct rr_shm *q)
+/* Does the round end with the message at tx_pos? Only if the peer has given back half of the
+ * round: whoever is not so far behind finds free slots at the ring's beginning. So few of the
+ * ring's pages are ever touched, and its lines stay in the caches, however many messages there
+ * are; and one that has fallen behind, or holds a message, gets as many slots as it needs. */
+static bool ends_round(struct rr_shm *q)
 {
-	uint32_t slots = q->peer.geo.slots, i = q->tx_pos & (slots - 1);
-	uint32_t n = rr_min(rr_min(q->tx_slots_made, slots - i), (uint32_t)MAKE_SLOTS_MOST);
-	struct rr_shm_slot *from = rr_shm_slot(&q->peer, q->tx_pos);
+	uint32_t used = rr_shm_index(&q->peer, q->tx_pos) + 1, slots = q->peer.geo.slots;
 
-	/* The first ones lie beside the control words, or an earlier connection has sent about
-	 * as many messages as it has received. */
-	if (n && !rr_pages_make(from, from + n - 1))
-		n = slots;
-	n = rr_max(n, rr_max(q->again.messages, (uint32_t)MAKE_SLOTS));
-	q->tx_slots_made += n + !q->tx_slots_made;	/* and the one that is written */
-	q->tx_next_slots = q->tx_pos + n;
+	if (likely(used % ROUND) || used == slots ||
+	    (q->tx_pos & (WHOLE - 1)) - WHOLE / 2 < slots)
+		return false;
+	learn_tail(q);
+	return q->tx_pos + 1 - q->tx_tail <= used / 2;
 }
 
 static void publish(struct rr_shm *q, struct rr_shm_slot *s, uint32_t len, uint32_t arg)
 {
 	uint32_t sent = atomic_load_explicit(&q->tx_sent, memory_order_relaxed);
-	uint32_t seq = rr_shm_seq(q->tx_pos), slots = q->peer.geo.slots;
+	uint32_t seq = rr_shm_seq(q->tx_pos), i = rr_shm_index(&q->peer, q->tx_pos);
+	bool last = ends_round(q);
 
-	q->slot[q->tx_pos++ & (slots - 1)].tx_used = seq;
+	q->slot[i].tx_used = seq;
+	q->tx_slots = rr_max(q->tx_slots, i + 1);
+	q->tx_pos = rr_shm_next(&q->peer, q->tx_pos, last);
 	atomic_store_explicit(&q->tx_sent, sent + 1, memory_order_relaxed);
 	q->unkicked |= RR_ARM_RECV;
-	atomic_store_explicit(&s->len, len, memory_order_relaxed);
+	atomic_store_explicit(&s->len, len | (last ? RR_SHM_LAST : 0u), memory_order_relaxed);
 	atomic_store_explicit(&s->arg, arg, memory_order_relaxed);
 	/* A skip word that was left alone for 2^30 positions would look like one of the
 	 * future. */
 	atomic_store_explicit(&s->skip, 0, memory_order_relaxed);
 	/* Pairs with the acquire in rx_step(): the record is complete. */
 	atomic_store_explicit(&s->seq, seq, memory_order_release);
-	if (unlikely((len & RR_SHM_LEN_MASK) > RR_SHM_SHORT) && q->tx_made < slots &&
-	    (int32_t)(q->tx_pos - q->tx_next_make) >= 0)
+	if (unlikely((len & RR_SHM_LEN_MASK) > RR_SHM_SHORT) &&
+	    rr_shm_index(&q->peer, q->tx_pos) >= q->tx_made)
 		make_pages(q);
-	if (unlikely(q->tx_slots_made < slots) &&
-	    (int32_t)(q->tx_pos - q->tx_next_slots) >= 0)
-		make_slots(q);
 	/* The peer looks at the first line of the next slot only. */
 	__builtin_prefetch(second_line(rr_shm_slot(&q->peer, q->tx_pos)), 1);
 }
@@ -301,18 +303,22 @@ bool rr_shm_rx_peek(const struct rr_shm *q)
 	return look_at_slot(seq, skip, pos, q->own.geo.slots) != EMPTY;
 }
 
-static void rx_advance(struct rr_shm *q, uint32_t pos)
+/* On to the position after pos, with which the round ends if it is the last. */
+static void rx_advance(struct rr_shm *q, uint32_t pos, bool last)
 {
-	atomic_store_explicit(&q->rx_pos, pos + 1, memory_order_relaxed);
-	if (pos + 1 - q->rx_tail > q->own.geo.slots)
-		q->rx_tail++;
+	uint32_t next = rr_shm_next(&q->own, pos, last), slots = q->own.geo.slots;
+
+	atomic_store_explicit(&q->rx_pos, next, memory_order_relaxed);
+	if (next - q->rx_tail > slots)
+		q->rx_tail = next - slots;
 }
 
-/* Judges the record in the slot at pos. Afterwards only its payload is looked at again. */
-static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, struct rr_wc *wc)
+/* Judges the record in the slot at pos, whose len is in word, without RR_SHM_LAST. Afterwards
+ * only its payload is looked at again. */
+static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, uint32_t word,
+		       struct rr_wc *wc)
 {
-	uint32_t i = pos & (q->own.geo.slots - 1);
-	uint32_t word = atomic_load_explicit(&s->len, memory_order_relaxed);
+	uint32_t i = rr_shm_index(&q->own, pos);
 	uint32_t arg = atomic_load_explicit(&s->arg, memory_order_relaxed);
 	uint32_t len = word & RR_SHM_LEN_MASK;
 	uint8_t *data = likely(len <= RR_SHM_SHORT) ? s->data : rr_shm_long(&q->own, pos);
@@ -341,6 +347,7 @@ static int take_record(struct rr_shm *q, struct rr_shm_slot *s, uint32_t pos, st
 		wc->inv_handle = arg;
 	}
 	q->slot[i].rx_seq = q->slot[i].rx_last = rr_shm_seq(pos);
+	q->rx_slots = rr_max(q->rx_slots, i + 1);
 	q->rx_held++;
 	return 1;
 }
@@ -353,11 +360,11 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	struct rr_shm_slot *s = rr_shm_slot(&q->own, pos);
 	/* Pairs with the release in publish(). */
 	uint32_t seq = atomic_load_explicit(&s->seq, memory_order_acquire);
-	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed);
+	uint32_t skip = atomic_load_explicit(&s->skip, memory_order_relaxed), word = 0;
 	int rc = 0;
 
 	/* This record was taken already, however long ago. */
-	if (seq == q->slot[pos & (q->own.geo.slots - 1)].rx_last)
+	if (seq == q->slot[rr_shm_index(&q->own, pos)].rx_last)
 		seq = 0;
 	switch (look_at_slot(seq, skip, pos, q->own.geo.slots)) {
 	case EMPTY:
@@ -365,13 +372,14 @@ static int rx_step(struct rr_shm *q, struct rr_wc *wc)
 	case NONSENSE:
 		return -EPROTO;
 	case RECORD:
-		rc = take_record(q, s, pos, wc);
+		word = atomic_load_explicit(&s->len, memory_order_relaxed);
+		rc = take_record(q, s, pos, word & ~(uint32_t)RR_SHM_LAST, wc);
 		break;
 	case PASSED:
 		break;
 	}
 	if (rc >= 0)
-		rx_advance(q, pos);
+		rx_advance(q, pos, word & RR_SHM_LAST);
 	/* The key must be invalid before the message is seen. A truthful sender no longer
 	 * copies under it. */
 	if (rc == 1 && wc->has_inv && rr_shm_invalidate(&q->qp, wc->inv_handle, 0) == 0)
@@ -427,6 +435,8 @@ void rr_shm_repost(struct rr_qp *qp, uint64_t buf_cookie)
 	atomic_store_explicit(&q->own.freed[i], q->slot[i].rx_seq, memory_order_release);
 	q->slot[i].rx_seq = 0;
 	q->rx_held--;
+	if (likely(q->rx_held == 0))
+		q->rx_tail = pos;
 	while (q->rx_tail != pos && !q->slot[q->rx_tail & mask].rx_seq)
 		q->rx_tail++;
 	atomic_store_explicit(&q->own.ctl->tail, q->rx_tail, memory_order_release);

@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "core/base/os.h"
+#include "core/prov/shm/foreign.h"
 
 static size_t shm_size(const struct rr_prov_params *p)
 {

@@ -44,7 +44,8 @@ struct rr_shm_keyinfo {
 };
 
 struct rr_shm_slotinfo {
-	uint32_t tx_used;	/* in the peer's ring: seq of the last message in it */
+	uint32_t tx_used;	/* in the peer's ring: seq of the last message in it, or 0 if
+				 * there was none since all were free */
 	uint32_t rx_seq;	/* in ours: seq of the message held there, or 0 … */
 	uint32_t rx_last;	/* … and of the last one that was taken from it */
 };
@@ -61,6 +62,7 @@ struct rr_shm {
 	/* Receiving, in `own`. Atomic because peek() reads it without the lock. */
 	_Atomic uint32_t rx_pos;	/* next position to look at */
 	uint32_t rx_tail;		/* positions below are free; rx_pos - slots .. rx_pos */
+	uint32_t rx_slots;		/* those before had a message at some time */
 	uint32_t rx_held;		/* receives reported and not yet given back */
 	uint32_t rx_reposted;
 
@@ -70,10 +72,10 @@ struct rr_shm {
 	/* our checked copy of the peer's; peek() reads this one */
 	_Atomic uint32_t tx_reposted;
 	uint32_t tx_tail;
-	/* slots whose long payloads have had their pages made by us since we last trimmed (0:
-	 * we have sent none), the position at which to make more, and the same of slots */
-	uint32_t tx_made, tx_next_make;
-	uint32_t tx_slots_made, tx_next_slots;
+	uint32_t tx_slots;		/* as rx_slots */
+	/* slots before have had the pages of their long payloads made by us, since we last
+	 * trimmed; 0: we have sent none */
+	uint32_t tx_made;
 
 	/* enum rr_arm bits that the peer may be armed for, posted since the last kick(). */
 	uint32_t unkicked;
@@ -117,7 +119,7 @@ struct rr_shm {
 	char path[108];			/* "" none */
 	struct {
 		uint32_t era;		/* forks before */
-		uint32_t messages;	/* that have left something in our region */
+		uint32_t slots;		/* rx_slots of the one before */
 		bool stays;		/* the client will look for them again */
 		bool called;		/* this is the offering side */
 		bool taken;		/* they are those of an earlier connection */
@@ -140,16 +142,27 @@ static inline bool rr_shm_ready(const struct rr_shm *q)
 	return atomic_load_explicit(&q->state, memory_order_acquire) == RR_SHM_READY;
 }
 
+static inline uint32_t rr_shm_index(const struct rr_shm_view *v, uint32_t pos)
+{
+	return pos & (v->geo.slots - 1);
+}
+
+/* The position after pos, where a round ends or not. */
+static inline uint32_t rr_shm_next(const struct rr_shm_view *v, uint32_t pos, bool last)
+{
+	return (last ? pos | (v->geo.slots - 1) : pos) + 1;
+}
+
 /* The slot at position pos of v. */
 static inline struct rr_shm_slot *rr_shm_slot(const struct rr_shm_view *v, uint32_t pos)
 {
-	return &v->ring[pos & (v->geo.slots - 1)];
+	return &v->ring[rr_shm_index(v, pos)];
 }
 
 /* Where the payload of a message at position pos lies if it is not short. */
 static inline uint8_t *rr_shm_long(const struct rr_shm_view *v, uint32_t pos)
 {
-	return v->longs + (size_t)(pos & (v->geo.slots - 1)) * v->geo.stride;
+	return v->longs + (size_t)rr_shm_index(v, pos) * v->geo.stride;
 }
 
 /* Ends the connection for a reason; the first reason sticks. Returns it. */
@@ -190,34 +203,6 @@ void rr_shm_unlisten(struct rr_shm *q);
 void rr_shm_unlisten_joined(struct rr_shm *q, bool alone);
 /* A connected, non-blocking socket; or -errno. */
 int rr_shm_connect(const struct rr_prov_addr *offer, const char *run_dir);
-
-/* --- foreign.c: descriptors that a peer sends without being asked. errno may change --- */
-
-/* Receives the one descriptor that comes with the next packet, and leaves the packet in place.
- * -EPROTO: there is none, or more than one; -EMFILE: no descriptor number is left for it. */
-int rr_shm_peek_fd(int sock);
-/* Sends a packet, and with it fd unless that is -1. 0 or -errno. */
-int rr_shm_send_fd(int sock, const void *packet, size_t len, int fd);
-/* Closes a received descriptor that is not what it should be. */
-void rr_shm_drop_fd(int fd);
-/* Shuts down a socket that others can send to, and closes it. */
-void rr_shm_drop_sock(int sock);
-void rr_shm_drop_shut(int sock);	/* the same after it was shut down */
-/* Closes a socket that others can connect to. alone: no other process of the family has it. */
-void rr_shm_drop_listener(int sock, bool alone);
-/* From here on no descriptor comes in by this socket. False: the kernel cannot do that. */
-bool rr_shm_refuse_fds(int sock);
-/* Lets them in again. */
-bool rr_shm_admit_fds(int sock);
-/* Does the next packet hold descriptors? */
-bool rr_shm_foreign_next(int sock);
-/* As recv() of one byte. Descriptors in a packet end the connection; the packet then stays
- * where it is, for rr_shm_drop_sock(). */
-ssize_t rr_shm_read_bell(int sock);
-/* Is there no packet at present? */
-bool rr_shm_is_empty(int sock);
-/* Are so many such descriptors pending that there should be no new connections? */
-bool rr_shm_burdened(void);
 
 /* --- rendezvous.c --- */
 int rr_shm_prepare(struct rr_qp *qp, const struct rr_prov_params *p,
